@@ -8,7 +8,7 @@ and operators that settle locks of dead executions.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Self
 
@@ -16,7 +16,7 @@ from botocore.exceptions import ClientError
 
 from steponce.aws import times
 from steponce.aws.dynamodb import Item, Skip, in_range, read_each, unchanged_or_gone
-from steponce.aws.errors import answering, error_code
+from steponce.aws.errors import answering, error_code, is_refusal
 from steponce.failure import Failure
 from steponce.locks.record import LETTERS, Intervention, Lock, ttl_of
 from steponce.workflow import COMPLETED, FAILED, RELEASED
@@ -163,24 +163,25 @@ class Locks:
 
     def complete(self, lock: Lock, result: str, *, by: str, why: str) -> bool:
         """Store the result (JSON text, at most about 390 KB) of a request whose work is done."""
-        done = {"#status": COMPLETED, "#result": result}
+        done = {"status": COMPLETED, "result": result}
         return self._settle(lock, done, ["failure"], Intervention(times.now_text(), by, "completed", why))
 
     def fail(self, lock: Lock, failure: Failure, *, by: str, why: str) -> bool:
         """Store a final failure. It is replayed to every later request, and expires as a result does."""
-        done = {"#status": FAILED, "failure": failure.to_json()}
+        done = {"status": FAILED, "failure": failure.to_json()}
         return self._settle(lock, done, [], Intervention(times.now_text(), by, "failed", why))
 
     def release(self, lock: Lock, failure: Failure, *, by: str, why: str) -> bool:
         """Free the lock at once. `failure` says why the last attempt has no outcome."""
-        done = {"#status": RELEASED, "failure": failure.to_json()}
+        done = {"status": RELEASED, "failure": failure.to_json()}
         return self._settle(lock, done, [], Intervention(times.now_text(), by, "released", why))
 
     def hold(self, lock: Lock, failure: Failure, *, by: str, why: str) -> bool:
         """Store a failure that waits for a person: it stays on the open index and has no `ttl`."""
         shard = (lock.open_status or "#0").rpartition("#")[2]
-        held = {"#status": FAILED, "failure": failure.to_json(), "openStatus": f"{FAILED}#{shard}"}
-        return self._update(lock, held, ["#ttl"], Intervention(times.now_text(), by, "held", why))
+        held = {"status": FAILED, "failure": failure.to_json(), "openStatus": f"{FAILED}#{shard}"}
+        done = Intervention(times.now_text(), by, "held", why)
+        return self._update(lock, _texts(held) | _intervened(lock, done), ["ttl"])
 
     def cancel(self, before: Lock | None, lock: Lock, *, by: str, why: str) -> bool:
         """
@@ -194,36 +195,30 @@ class Locks:
             lock: The new record: FAILED, finally.
         """
         done = Intervention(lock.actual_completion or times.now_text(), by, "cancelled", why)
-        interventions = [asdict(one) for one in [*lock.interventions, done][-KEPT_INTERVENTIONS:]]
-        texts = {
-            "#status": lock.status,
-            "lockedBy": lock.locked_by,
-            "callId": lock.call_id,
-            "executionName": lock.execution_name or "",
-            "requestId": lock.request_id,
-            "created": lock.created,
-            "expectedCompletion": lock.expected_completion,
-            "payloadHash": lock.payload_hash or "",
-            "actualCompletion": done.at,
-            "failure": (lock.failure or Failure(None, None)).to_json(),
-            "expiresAt": lock.expires_at or times.NEVER,
-            "interventions": json.dumps(interventions, ensure_ascii=False),
+        new: Item = {
+            "status": {"S": lock.status},
+            "lockedBy": {"S": lock.locked_by},
+            "callId": {"S": lock.call_id},
+            "executionName": {"S": lock.execution_name or ""},
+            "requestId": {"S": lock.request_id},
+            "created": {"S": lock.created},
+            "expectedCompletion": {"S": lock.expected_completion},
+            "payloadHash": {"S": lock.payload_hash or ""},
+            "failure": {"S": (lock.failure or Failure(None, None)).to_json()},
+            "expiresAt": {"S": lock.expires_at or times.NEVER},
+            "ttl": {"N": str(lock.ttl)},
+            "attempt": {"N": str(lock.attempt)},
+            **_intervened(lock, done),
         }
-        values: dict[str, Any] = {f":new_{name.strip('#')}": {"S": text} for name, text in texts.items()}
-        values |= {":new_ttl": {"N": str(lock.ttl)}, ":new_attempt": {"N": str(lock.attempt)}}
-        names = {"#status": "status", "#ttl": "ttl", "#result": "result"}
-        sets = [*texts, "#ttl", "attempt"]
-        assignments = ", ".join(f"{name} = :new_{name.strip('#')}" for name in sets)
-        arguments = {"UpdateExpression": f"SET {assignments} REMOVE #result, openStatus, workTimeoutSeconds"}
+        removes = ("result", "openStatus", "workTimeoutSeconds")
         if before is not None:
-            return self._write(before, self._dynamodb.update_item, values, arguments)
+            return self._update(before, new, removes)
         return self._holds(
             self._dynamodb.update_item,
+            new,
             Key={"lockToken": {"S": lock.lock_token}},
             ConditionExpression="attribute_not_exists(lockToken)",  # there is still no record
-            ExpressionAttributeNames=names,
-            ExpressionAttributeValues=values,
-            **arguments,
+            **_change(new, removes),
         )
 
     def change_fence(self, lock: Lock, created: str) -> bool:
@@ -232,26 +227,35 @@ class Locks:
 
         Its owner stays, because a record with another callId would be of no execution.
         """
-        values = {":mine": {"S": created}}
-        change = {"UpdateExpression": "SET created = :mine"}
-        return self._write(lock, self._dynamodb.update_item, values, change)
+        return self._update(lock, {"created": {"S": created}})
 
     def erase(self, lock: Lock) -> bool:
         """Delete a record, under the same fence."""
         if lock.is_of_powertools:
             return self._holds(
                 self._dynamodb.delete_item,
+                None,
                 Key={"lockToken": {"S": lock.lock_token}},
                 ConditionExpression="attribute_not_exists(callId) AND #status = :was AND #ttl = :ttl",
                 ExpressionAttributeNames={"#status": "status", "#ttl": "ttl"},
                 ExpressionAttributeValues={":was": {"S": lock.status}, ":ttl": {"N": str(lock.ttl)}},
             )
-        return self._write(lock, self._dynamodb.delete_item, {}, {})
+        condition, values = _unchanged(lock)
+        return self._holds(
+            self._dynamodb.delete_item,
+            None,
+            Key={"lockToken": {"S": lock.lock_token}},
+            ConditionExpression=condition,
+            ExpressionAttributeNames={"#status": "status"},
+            ExpressionAttributeValues=values,
+        )
 
     def erase_unreadable(self, item: Item) -> bool:
         """Delete an unreadable record whose owner and status are those of this item. True if it is gone."""
         arguments = unchanged_or_gone(item, "lockToken", OWNER_AND_STATUS)
-        return self._holds(self._dynamodb.delete_item, Key={"lockToken": item["lockToken"]}, **arguments)
+        return self._holds(
+            self._dynamodb.delete_item, None, Key={"lockToken": item["lockToken"]}, **arguments
+        )
 
     def _item(self, key: Mapping[str, Any]) -> Item | None:
         with answering("DynamoDB"):
@@ -275,47 +279,70 @@ class Locks:
     def _settle(self, lock: Lock, sets: dict[str, str], removes: list[str], done: Intervention) -> bool:
         """Write a final outcome: the record leaves the open index, and gets its expiry."""
         expires_at = _kept_until(lock)
-        sets = sets | {"expiresAt": expires_at, "#ttl": str(ttl_of(expires_at))}
-        return self._update(lock, sets, [*removes, "openStatus"], done)
+        kept = {"expiresAt": {"S": expires_at}, "ttl": {"N": str(ttl_of(expires_at))}}
+        return self._update(lock, _texts(sets) | kept | _intervened(lock, done), [*removes, "openStatus"])
 
-    def _update(self, lock: Lock, sets: dict[str, str], removes: list[str], done: Intervention) -> bool:
-        interventions = [asdict(one) for one in [*lock.interventions, done][-KEPT_INTERVENTIONS:]]
-        sets = sets | {
-            "actualCompletion": done.at,
-            "interventions": json.dumps(interventions, ensure_ascii=False),
-        }
-        assignments = ", ".join(f"{name} = :{name.strip('#')}" for name in sets)
-        values = {
-            f":{name.strip('#')}": {"N" if name == "#ttl" else "S": value} for name, value in sets.items()
-        }
-        expression = f"SET {assignments} REMOVE {', '.join(removes)}"
-        return self._write(lock, self._dynamodb.update_item, values, {"UpdateExpression": expression})
-
-    def _write(self, lock: Lock, write: Any, values: dict[str, Any], arguments: dict[str, Any]) -> bool:
-        """Make a write under the fence of `lock`. Returns whether the fence held."""
-        names = {f"#{name}": name for name in ("status", "ttl", "result") if f"#{name}" in str(arguments)}
-        condition, fence = _UNCHANGED, _fence(lock)
-        if lock.lease_until is not None:  # a guard that has extended its lease is alive
-            condition, fence = f"{condition} AND leaseUntil = :lease", _lease(lock) | fence
+    def _update(self, lock: Lock, new: Item, removes: Sequence[str] = ()) -> bool:
+        """Change a record under the fence of `lock`. Returns whether the fence held."""
+        condition, values = _unchanged(lock)
+        change = _change(new, removes)
+        change["ExpressionAttributeNames"]["#status"] = "status"
+        change["ExpressionAttributeValues"] |= values
         return self._holds(
-            write,
+            self._dynamodb.update_item,
+            new,
             Key={"lockToken": {"S": lock.lock_token}},
             ConditionExpression=condition,
-            ExpressionAttributeNames=names | {"#status": "status"},
-            ExpressionAttributeValues=fence | values,
-            **arguments,
+            **change,
         )
 
-    def _holds(self, write: Any, **arguments: Any) -> bool:
-        """Make a conditional write. Returns whether its condition held."""
+    def _holds(self, write: Any, new: Item | None, **arguments: Any) -> bool:
+        """
+        Make a conditional write. Returns whether its condition held.
+
+        A write that boto3 has sent twice may be refused because the first one took effect.
+
+        Args:
+            write: The client's method.
+            new: What an update writes. None: the record is deleted.
+            arguments: As the method takes them, without the table.
+        """
         try:
             with answering("DynamoDB"):
                 write(TableName=self._table, **arguments)
         except ClientError as error:
-            if error_code(error) == "ConditionalCheckFailedException":
-                return False
-            raise
+            if error_code(error) != "ConditionalCheckFailedException":
+                raise
+            return not is_refusal(error) and self._is_as_written(arguments["Key"], new)
         return True
+
+    def _is_as_written(self, key: Item, new: Item | None) -> bool:
+        now = self._item(key["lockToken"])
+        if now is None or new is None:
+            return now is new
+        return all(now.get(name) == value for name, value in new.items())
+
+
+def _texts(values: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    return {name: {"S": text} for name, text in values.items()}
+
+
+def _intervened(lock: Lock, done: Intervention) -> dict[str, dict[str, str]]:
+    """What every write says of itself."""
+    interventions = [asdict(one) for one in [*lock.interventions, done][-KEPT_INTERVENTIONS:]]
+    return _texts(
+        {"actualCompletion": done.at, "interventions": json.dumps(interventions, ensure_ascii=False)}
+    )
+
+
+def _change(new: Item, removes: Sequence[str]) -> dict[str, Any]:
+    """The arguments of an update that sets and removes these attributes."""
+    removed = f" REMOVE {', '.join(f'#{name}' for name in removes)}" if removes else ""
+    return {
+        "UpdateExpression": f"SET {', '.join(f'#{name} = :new_{name}' for name in new)}{removed}",
+        "ExpressionAttributeNames": {f"#{name}": name for name in [*new, *removes]},
+        "ExpressionAttributeValues": {f":new_{name}": value for name, value in new.items()},
+    }
 
 
 def _fence(lock: Lock) -> dict[str, dict[str, str]]:
@@ -328,8 +355,12 @@ def _fence(lock: Lock) -> dict[str, dict[str, str]]:
     }
 
 
-def _lease(lock: Lock) -> dict[str, dict[str, str]]:
-    return {":lease": {"S": str(lock.lease_until)}}
+def _unchanged(lock: Lock) -> tuple[str, dict[str, dict[str, str]]]:
+    """The condition that a record is as it was read, and its values."""
+    if lock.lease_until is None:
+        return _UNCHANGED, _fence(lock)
+    # A guard that has extended its lease is alive.
+    return f"{_UNCHANGED} AND leaseUntil = :lease", _fence(lock) | {":lease": {"S": lock.lease_until}}
 
 
 def _kept_until(lock: Lock) -> str:

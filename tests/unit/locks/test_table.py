@@ -1,7 +1,8 @@
 """The table of locks: how it is read, and that every write to it is fenced."""
 
+import json
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import timedelta
 from typing import Any
 
@@ -210,6 +211,70 @@ def test_a_late_writer_changes_nothing(table: Table, write: Write, change: dict[
     assert OPEN | change == table.item()
 
 
+class SentTwice:
+    """A client whose writes get no answer at first. boto3 sends them again, and `between` happens before."""
+
+    def __init__(self, dynamodb: Any, between: Callable[[], object] = lambda: None) -> None:
+        self._dynamodb, self._between = dynamodb, between
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._dynamodb, name)
+        return method if name == "get_item" else lambda **arguments: self._twice(method, arguments)
+
+    def _twice(self, method: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+        method(**arguments)
+        self._between()
+        try:
+            return method(**arguments)
+        except ClientError as error:
+            error.response["ResponseMetadata"]["RetryAttempts"] = 1
+            raise
+
+
+@EVERY_WRITE
+def test_a_write_that_boto3_has_sent_twice_took_effect(table: Table, write: Write) -> None:
+    """The second send meets what the first one wrote, and is refused. It was no other writer."""
+    assert write(Locks(SentTwice(table.dynamodb), table.name), MINE) is True
+
+
+@EVERY_WRITE
+def test_a_write_that_was_followed_by_another_is_not_taken_for_its_own(table: Table, write: Write) -> None:
+    """Whoever reads the record sees which came last."""
+
+    def change() -> None:
+        table.put(callId={"S": "another"})
+
+    assert write(Locks(SentTwice(table.dynamodb, change), table.name), MINE) is False
+
+
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+def test_a_write_that_somebody_else_has_made_as_well_is_not_this_one(table: Table, write: Write) -> None:
+    """With the same status, and another reason."""
+
+    def change() -> None:
+        others = [asdict(Intervention(LATER_TEXT, "bob", "settled", "asked nobody"))]
+        table.put(status=table.item()["status"], interventions={"S": json.dumps(others)})
+
+    assert write(Locks(SentTwice(table.dynamodb, change), table.name), MINE) is False
+
+
+def test_a_record_of_powertools_own_that_boto3_has_deleted_twice_is_erased(table: Table) -> None:
+    """Its fence is another one."""
+    theirs = KEY | {"status": {"S": COMPLETED}, "ttl": {"N": "1"}, "result": {"S": "null"}}
+    table.dynamodb.put_item(TableName=table.name, Item=theirs)
+    assert Locks(SentTwice(table.dynamodb), table.name).erase(table.lock()) is True
+
+
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+def test_a_write_to_a_record_that_was_erased_is_not_there(table: Table, write: Write) -> None:
+    """Between its two sends, by a person."""
+
+    def erase() -> None:
+        table.dynamodb.delete_item(TableName=table.name, Key=KEY)
+
+    assert write(Locks(SentTwice(table.dynamodb, erase), table.name), MINE) is False
+
+
 @EVERY_WRITE
 def test_a_record_that_is_gone_is_not_made_anew(table: Table, write: Write) -> None:
     """An update without its condition would write half a record."""
@@ -239,6 +304,15 @@ def test_a_request_that_took_a_lock_without_a_record_meanwhile_is_not_cancelled(
     """There was no record when the operator's command looked. Its work runs: the lock must stay its own."""
     assert table.locks.cancel(None, CANCELLED, by="ann", why="by mistake") is False
     assert OPEN == table.item()
+
+
+def test_a_cancellation_that_boto3_has_sent_twice_took_effect(table: Table) -> None:
+    """With a free record, and without one."""
+    locks = Locks(SentTwice(table.dynamodb), table.name)
+    table.put(status={"S": RELEASED})
+    assert locks.cancel(table.lock(), CANCELLED, by="ann", why="asked the bank") is True
+    table.dynamodb.delete_item(TableName="locks", Key=KEY)
+    assert locks.cancel(None, CANCELLED, by="ann", why="asked the bank") is True
 
 
 def test_a_cancelled_request_leaves_nothing_of_the_free_record(table: Table) -> None:
