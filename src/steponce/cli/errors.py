@@ -9,7 +9,7 @@ from typing import Any
 import click
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, NoRegionError
 
-from steponce.aws.errors import error_code, words_of
+from steponce.aws.errors import error_code, is_refusal, words_of
 from steponce.cli import output
 from steponce.cli.output import (
     BUG,
@@ -119,7 +119,10 @@ def _explain(error: BaseException) -> tuple[str, str, int]:
         return "UsageError", f"{error.format_message()} (Help: {path} --help)", USAGE
     if isinstance(error, ClientError):
         said = error.response["Error"].get("Message", "")
-        return error_code(error), f"{error.operation_name} was refused: {said}", UNREACHABLE
+        told = f"{error.operation_name} was refused: {said}"
+        if not is_refusal(error):
+            told = f"{told.rstrip('. ')}. boto3 had tried it before."
+        return error_code(error), told, UNREACHABLE
     if isinstance(error, BotoCoreError):
         hint = next((text for cls, text in _HINTS.items() if isinstance(error, cls)), "")
         return kind, f"{words_of(error)}. {hint}".replace("..", ".").strip(), UNREACHABLE

@@ -69,6 +69,18 @@ def test_an_error_of_the_set_up_is_told_by_its_name(code: str):
     assert "duplicate" == scene.settle()
 
 
+def test_an_answer_that_boto3_has_sent_before_its_refusal_may_have_arrived():
+    """The first time it got no answer. The same one again finds out what the workflow got."""
+    scene = waiting()
+    error = client_error("ExpiredTokenException")
+    error.response["ResponseMetadata"]["RetryAttempts"] = 1
+    scene.wait.sfn.lose_answers("send_task_success", error=error)
+
+    with pytest.raises(SteponceError, match=r"may have arrived then\. Send the same answer again\.$"):
+        scene.callbacks().resolve(scene.step.id, YES)
+    assert "duplicate" == scene.settle()
+
+
 @pytest.mark.parametrize("code", ["TaskTimedOut", "TaskDoesNotExist", "InvalidToken"])
 def test_a_token_that_step_functions_does_not_take_any_more_is_used_up(code: str):
     """Whatever it is called, the history says what the workflow got."""

@@ -271,6 +271,7 @@ def test_a_provider_of_expired_credentials_is_no_bug_in_steponce(
     ("variable", "value", "message"),
     [
         ("AWS_ENDPOINT_URL", "stack", "Invalid endpoint: stack. Correct the variable AWS_"),
+        ("AWS_ENDPOINT_URL", "http://a..b", "Invalid endpoint: http://a..b. Correct the variable AWS_"),
         ("AWS_MAX_ATTEMPTS", "many", "'many'. Correct --region, the variable AWS_"),
     ],
 )
@@ -336,11 +337,21 @@ def test_an_address_of_a_service_that_boto3_cannot_use_is_named(
             "DescribeStacks was refused: expired",
         ),
         (
+            ClientError(
+                {
+                    "Error": {"Code": "ExpiredToken", "Message": "expired."},
+                    "ResponseMetadata": {"RetryAttempts": 1},
+                },
+                "DescribeStacks",
+            ),
+            "DescribeStacks was refused: expired. boto3 had tried it before.",
+        ),
+        (
             ClientError({"Error": {"Code": "Throttling", "Message": "slow"}}, "DescribeStacks"),
             "CloudFormation said Throttling. The same call is safe to try again.",
         ),
     ],
-    ids=["no such stack", "another stack", "half a stack", "refused", "throttled"],
+    ids=["no such stack", "another stack", "half a stack", "refused", "refused at last", "throttled"],
 )
 def test_a_stack_that_is_not_ours_is_unreachable(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, found: Any, message: str
