@@ -24,6 +24,7 @@ from steponce.errors import (
     PayloadMismatch,
     PayloadTooLarge,
     RequestFailed,
+    ResultForbidden,
 )
 from steponce.guards.final_records import FinalRecords
 from steponce.guards.holder import Holder
@@ -33,6 +34,7 @@ from steponce.guards.run import Run
 from steponce.guards.terms import Terms
 from steponce.guards.texts import as_error
 from steponce.locks.record import Lock
+from steponce.locks.reference import Kept
 from steponce.locks.results import Results
 from steponce.locks.table import Locks
 from steponce.powertools.data_records import FailedRecord, completed, in_progress
@@ -211,6 +213,16 @@ class Call(BasePersistenceLayer):
             return self._generate_hash(payload)
 
 
+class _RecordsAlone(Results):
+    """The results of a store that uses no bucket."""
+
+    def fetch(self, kept: Kept) -> Any:
+        raise ResultForbidden(
+            f"{kept.which} is not read, since LocksPersistence uses no bucket. Read it with a guard or the "
+            "client."
+        )
+
+
 class _Run(Run):
     """A run that compares payloads only if Powertools is configured to, and remembers what it replays."""
 
@@ -218,7 +230,7 @@ class _Run(Run):
         self, holder: Holder, locks: Locks, terms: Terms, lease: float, kept: FinalRecords, their_hash: str
     ) -> None:
         terms = replace(terms, on_replay=self._meet)
-        super().__init__(holder, locks, holder.lock_token, terms, lease, kept, Results())
+        super().__init__(holder, locks, holder.lock_token, terms, lease, kept, _RecordsAlone())
         self._claim = holder
         self._their_hash = their_hash
         self._waited_for: Lock | None = None

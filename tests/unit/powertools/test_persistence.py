@@ -22,11 +22,12 @@ from aws_lambda_powertools.utilities.idempotency.exceptions import (
 from aws_lambda_powertools.utilities.idempotency.persistence.datarecord import DataRecord
 from aws_lambda_powertools.utilities.idempotency.serialization.dataclass import DataclassSerializer
 
-from steponce import CompletionRefused, NotRecorded, RequestFailed, RetryLater
+from steponce import CompletionRefused, NotRecorded, RequestFailed, ResultForbidden, RetryLater
 from steponce.aws import times
 from steponce.errors import InvalidLockToken, InvalidSetting
 from steponce.failure import Failure
 from steponce.locks.record import ttl_of
+from steponce.locks.reference import Reference, new_key
 from steponce.locks.table import Locks
 from steponce.powertools import LocksPersistence
 from steponce.workflow import COMPLETED, FAILED, INPROGRESS, OUTCOME_UNKNOWN, RELEASED
@@ -208,6 +209,21 @@ def test_a_result_that_is_too_large_is_not_kept_in_a_bucket():
         Work({"pages": "x" * 300_000})()
     (note,) = failed.value.__cause__.__notes__
     assert "does not use the ResultBucket" in note
+
+
+def test_a_result_that_a_person_has_put_into_the_bucket_is_not_read(locks: Locks):
+    """A caller is told who can read it, and not to give the stack a bucket that it has."""
+    charge = Work({"pages": "x" * 300_000})
+    with pytest.raises(IdempotencyPersistenceLayerError):
+        charge()
+    held = only(locks)
+    key = new_key(held.lock_token, held.call_id)
+    reference = Reference("large-results", key, version="1", sha256="0" * 64, bytes=300_014)
+    assert locks.complete(held, reference.to_json(), by="ann", why="asked the bank")
+    with pytest.raises(IdempotencyPersistenceLayerError, match="LocksPersistence uses no bucket") as failed:
+        charge()
+    assert isinstance(failed.value.__cause__, ResultForbidden)
+    assert 1 == charge.ran
 
 
 @pytest.mark.usefixtures("locks")
