@@ -21,6 +21,11 @@ _AGAIN = "The same call is safe to try again."
 _STILL_EXPIRED = "Credentials were refreshed, but the refreshed credentials are still expired."
 """botocore's text; its type is RuntimeError, and no BotoCoreError."""
 
+_FOR_CREDENTIALS = frozenset(
+    {"AssumeRole", "AssumeRoleWithWebIdentity", "CreateOAuth2Token", "CreateToken", "GetRoleCredentials"}
+)
+"""What botocore calls for new credentials, before it sends a call for the first time or once more."""
+
 _CONFLICTS = frozenset({"TransactionConflictException", "TransactionInProgressException"})
 _PASSING = _CONFLICTS | {"RequestTimeout"}
 
@@ -121,11 +126,16 @@ def is_refusal(error: Exception) -> bool:
     Whether a call that ended with this error has no effect for certain.
 
     AWS has refused it, or it was not sent for want of credentials. A call that boto3 had sent before may have
-    taken effect then, and its answer was lost.
+    taken effect then, and its answer was lost. If AWS refuses new credentials, nothing says whether it had.
     """
     if isinstance(error, ClientError):
-        return not error.response.get("ResponseMetadata", {}).get("RetryAttempts", 0)
+        return error.operation_name not in _FOR_CREDENTIALS and not was_sent_before(error)
     return isinstance(error, NoCredentialsError)
+
+
+def was_sent_before(error: ClientError) -> bool:
+    """Whether boto3 had sent the refused call before, without an answer."""
+    return bool(error.response.get("ResponseMetadata", {}).get("RetryAttempts", 0))
 
 
 def error_code(error: ClientError) -> str:

@@ -19,7 +19,7 @@ from uuid import uuid4
 from botocore.exceptions import ClientError
 
 from steponce.aws import times
-from steponce.aws.errors import answering, error_code, is_refusal
+from steponce.aws.errors import answering, error_code, was_sent_before
 from steponce.callbacks.answer import Answer, Verdict
 from steponce.callbacks.awaiting import AwaitingSteps
 from steponce.callbacks.outcome import outcome_of
@@ -134,7 +134,7 @@ class Callbacks:
                 return "refused"
             # AWS may quote the task token, and this text ends in logs.
             told = f"Step Functions refused the answer with {error_code(error)}."
-            if not is_refusal(error):
+            if was_sent_before(error):
                 told += " boto3 had sent it before, and it may have arrived then. Send the same answer again."
             raise SteponceError(told) from None
         return "sent"

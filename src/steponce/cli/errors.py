@@ -9,7 +9,7 @@ from typing import Any
 import click
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, NoRegionError
 
-from steponce.aws.errors import error_code, is_refusal, words_of
+from steponce.aws.errors import error_code, was_sent_before, words_of
 from steponce.cli import output
 from steponce.cli.output import (
     BUG,
@@ -120,7 +120,7 @@ def _explain(error: BaseException) -> tuple[str, str, int]:
     if isinstance(error, ClientError):
         said = error.response["Error"].get("Message", "")
         told = f"{error.operation_name} was refused: {said}"
-        if not is_refusal(error):
+        if was_sent_before(error):
             told = f"{told.rstrip('. ')}. boto3 had tried it before."
         return error_code(error), told, UNREACHABLE
     if isinstance(error, BotoCoreError):

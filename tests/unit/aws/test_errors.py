@@ -1,12 +1,17 @@
 """Which of AWS's errors pass by themselves."""
 
+import inspect
+import re
 import traceback
 from collections.abc import Iterator
 from io import BytesIO
+from types import ModuleType
 from typing import Any
 
 import boto3
+import botocore.credentials
 import botocore.session
+import botocore.tokens
 import pytest
 from botocore.awsrequest import AWSResponse
 from botocore.credentials import RefreshableCredentials
@@ -21,7 +26,8 @@ from botocore.exceptions import (
 )
 
 from steponce import Client
-from steponce.aws.errors import answering, error_code
+from steponce.aws import errors
+from steponce.aws.errors import answering, error_code, is_refusal
 from steponce.errors import Unavailable
 from steponce.executions import describe_execution
 
@@ -176,3 +182,20 @@ def test_an_answer_without_metadata_is_no_outage() -> None:
     """Stubs and some proxies leave it out."""
     error = ClientError({"Error": {"Code": "InvalidArn", "Message": "no"}}, "DescribeExecution")
     assert error is raised(error)
+
+
+@pytest.mark.parametrize("retries", [0, 1])
+@pytest.mark.parametrize("operation", ["StartExecution", "AssumeRole"])
+def test_a_refusal_of_the_first_send_of_a_call_is_certain(operation: str, retries: int) -> None:
+    """A call is signed anew for its second send. Its error is then of the credentials, and of their first."""
+    response: Any = {"Error": {"Code": "ExpiredToken"}, "ResponseMetadata": {"RetryAttempts": retries}}
+    assert is_refusal(ClientError(response, operation)) is (operation == "StartExecution" and not retries)
+
+
+@pytest.mark.parametrize("module", [botocore.credentials, botocore.tokens])
+def test_every_call_for_credentials_is_known(module: ModuleType) -> None:
+    """Also those of the next botocore."""
+    methods = re.findall(r"client\.(\w+)\(", inspect.getsource(module))
+    called = {method.replace("_", "") for method in methods}
+    assert called
+    assert called <= {operation.lower() for operation in errors._FOR_CREDENTIALS}
