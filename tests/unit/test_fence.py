@@ -2,6 +2,7 @@
 
 from collections import OrderedDict
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import boto3
@@ -9,7 +10,7 @@ import pytest
 from moto import mock_aws
 
 from steponce import fence
-from steponce.errors import LockLost, RetryLater, Unavailable
+from steponce.errors import InvalidRequest, LockLost, RetryLater, Unavailable
 from steponce.locks import claim
 from steponce.locks.record import Lock
 from steponce.locks.table import Locks
@@ -97,6 +98,30 @@ def test_after_a_check_that_has_passed_nothing_says_retry_later() -> None:
         check(silent)
     with pytest.raises(RetryLater):
         fence.check(WORK | {"attempt": 3}, Table(silent))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"lockToken": None}, "lockToken is None"),
+        ({"lockToken": {"card": "secret"}}, "lockToken is <dict>"),
+        ({"callId": 7}, "callId is 7"),
+        ({"attempt": "2"}, "attempt is '2'"),
+    ],
+)
+def test_another_input_than_the_work_s_is_refused(change: dict[str, Any], said: str) -> None:
+    """As where a state passes the payload alone. What a field holds may be a part of it."""
+    with pytest.raises(InvalidRequest, match=f"{said}.*whole input") as refused:
+        fence.check(WORK | change, Table(MINE))
+    assert "secret" not in str(refused.value)
+    for payload in ({"orderId": "1"}, ["order"], "order", None):
+        with pytest.raises(InvalidRequest, match="lockToken is None"):
+            fence.check(payload, Table(MINE))
+
+
+def test_an_input_that_was_kept_in_a_table_is_the_work_s() -> None:
+    """boto3's resource makes a Decimal of the attempt."""
+    fence.check(WORK | {"attempt": Decimal(2)}, Table(MINE))
 
 
 def test_any_other_error_stays_what_it_is() -> None:

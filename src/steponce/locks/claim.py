@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, Self
 
 from steponce.aws import times
 from steponce.aws.dynamodb import Item
-from steponce.errors import RetryLater
+from steponce.errors import InvalidRequest, RetryLater, shown
 from steponce.locks.record import Lock
 from steponce.workflow import INPROGRESS
 
@@ -54,6 +55,24 @@ def forget(call_id: str, attempt: int) -> None:
     _passed.pop((call_id, attempt), None)
 
 
+def told_by(work: object) -> tuple[str, str, int]:
+    """
+    The lock token, the callId and the attempt in the input that the workflow gives to the work.
+
+    Raises:
+        InvalidRequest: it is another input, as if the work got the payload alone.
+    """
+    given: Mapping[str, Any] = work if isinstance(work, Mapping) else {}
+    for name, kind in (("lockToken", str), ("callId", str), ("attempt", int | Decimal)):
+        value = given.get(name)
+        if not isinstance(value, kind):
+            raise InvalidRequest(
+                f"The work's {name} is {shown(value)}. Nothing was written. Pass on the whole input that the "
+                "workflow gives to the work."
+            )
+    return given["lockToken"], given["callId"], int(given["attempt"])
+
+
 @dataclass(frozen=True)
 class Claim:
     """
@@ -73,8 +92,8 @@ class Claim:
 
     @classmethod
     def of(cls, work: Mapping[str, Any], table: str) -> Self:
-        """Read it from the input that the workflow gives to the work."""
-        return cls(table, work["lockToken"], work["callId"], work["attempt"])
+        """Read it from the input that the workflow gives to the work; errors as `told_by`."""
+        return cls(table, *told_by(work))
 
     def condition(self) -> Any:
         """

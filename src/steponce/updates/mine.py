@@ -12,7 +12,7 @@ import os
 import time
 import uuid
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from botocore.exceptions import ClientError
 
@@ -35,6 +35,7 @@ _BUSY = frozenset({"TransactionConflict", "ThrottlingError", "ProvisionedThrough
 _REFUSED = "ConditionalCheckFailed"
 
 
+@runtime_checkable
 class Claims(Protocol):
     """What can say which lock it holds: the run of a guard."""
 
@@ -73,7 +74,7 @@ def update_if_mine(
         Unavailable: DynamoDB did not answer, and the change may have been written. Or as RetryLater, after a
             check or an update of this attempt has passed in this process, or has got no answer: the attempt
             may have had an effect.
-        InvalidRequest: the key or a change cannot be used. Nothing was written.
+        InvalidRequest: the key, a change or `work` cannot be used. Nothing was written.
         RecordUnreadable: another program has damaged the lock record. Nothing was written.
     """
     if not changes:
@@ -101,7 +102,7 @@ async def update_if_mine_async(
 
 
 def _claim(work: Mapping[str, Any] | Claims, locks_table: str | None) -> Claim | None:
-    if not isinstance(work, Mapping):
+    if isinstance(work, Claims):
         return work.claim()
     return Claim.of(work, locks_table or os.environ["LocksTable"])
 

@@ -236,6 +236,13 @@ def test_changes_that_cannot_be_are_refused(world: World, changes: dict[str, Any
 # -- Who works ---------------------------------------------------------------------------------------
 
 
+def test_another_input_than_the_work_s_is_refused(world: World) -> None:
+    """Before DynamoDB sees it, whose client would quote it."""
+    with pytest.raises(InvalidRequest, match="lockToken is <dict>"):
+        change(world, {"lockToken": {"card": "secret"}})
+    assert [] == world.calls
+
+
 def test_without_a_name_the_environment_names_the_lock_table(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
