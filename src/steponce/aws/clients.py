@@ -57,8 +57,8 @@ def stack_outputs(session: boto3.Session, name: str, config: Config | None = Non
         with answering("CloudFormation"):
             (stack,) = cloudformation.describe_stacks(StackName=name)["Stacks"]
     except ClientError as error:
-        if error_code(error) != "ValidationError":
-            raise
+        if (error.operation_name, error_code(error)) != ("DescribeStacks", "ValidationError"):
+            raise  # AWS refuses a profile's role with that code, too
         where = cloudformation.meta.region_name
         raise StackNotFound(
             f"There is no stack {name!r} in {where}. Check name, region and account."

@@ -347,11 +347,15 @@ def test_an_address_of_a_service_that_boto3_cannot_use_is_named(
             "DescribeStacks was refused: expired. boto3 had tried it before.",
         ),
         (
+            ClientError({"Error": {"Code": "ValidationError", "Message": "too long"}}, "AssumeRole"),
+            "AssumeRole was refused: too long",
+        ),
+        (
             ClientError({"Error": {"Code": "Throttling", "Message": "slow"}}, "DescribeStacks"),
             "CloudFormation said Throttling. The same call is safe to try again.",
         ),
     ],
-    ids=["no such stack", "another stack", "half a stack", "refused", "refused at last", "throttled"],
+    ids=["no such stack", "another stack", "half a stack", "refused", "refused at last", "role", "throttled"],
 )
 def test_a_stack_that_is_not_ours_is_unreachable(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, found: Any, message: str
