@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from decimal import Decimal
 from types import SimpleNamespace
 from typing import Any
 
@@ -223,6 +224,18 @@ def test_a_result_that_a_person_has_put_into_the_bucket_is_not_read(locks: Locks
     with pytest.raises(IdempotencyPersistenceLayerError, match="LocksPersistence uses no bucket") as failed:
         charge()
     assert isinstance(failed.value.__cause__, ResultForbidden)
+    assert 1 == charge.ran
+
+
+@pytest.mark.usefixtures("locks")
+def test_a_payload_that_was_no_json_is_known_when_it_is():
+    """An update of Powertools makes text of what was a Decimal. To Powertools both are the same."""
+    options = config(event_key_jmespath="orderId", payload_validation_jmespath="amount")
+    charge = Work(config=options)
+    assert DONE == charge({"orderId": "1", "amount": Decimal("1.50")})
+    assert DONE == charge({"orderId": "1", "amount": "1.50"})
+    with pytest.raises(IdempotencyValidationError):
+        charge({"orderId": "1", "amount": "1.5"})
     assert 1 == charge.ran
 
 
