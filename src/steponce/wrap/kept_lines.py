@@ -25,11 +25,11 @@ def keep_lines(text: str, before: str, after: str) -> str:
         before: The same content, as the program writes it.
         after: The changed content, as the program writes it.
     """
-    new = after.splitlines()
-    place = dict(_matches(before.splitlines(), new))
+    old, new = _lines(before), _lines(after)
+    place = dict(_matches(old, new))
     lines: list[str] = []
     done = 0
-    for begin, end, own in _segments(text.splitlines(), before.splitlines()):
+    for begin, end, own in _segments(_lines(text), old):
         places = [place.get(line) for line in range(begin, end)]
         first = places[0] if places else done
         if first is None or places != list(range(first, first + len(places))):
@@ -56,6 +56,11 @@ def keep_ends(raw: str, text: str) -> str:
     own = {place: line for line, place in _matches(lines, new) if line < len(ends)}
     found = (ends[own[place]] if place in own else usual for place in range(len(new) - 1))
     return "".join(line + end for line, end in zip(new, [*found, ""], strict=True))
+
+
+def _lines(text: str) -> list[str]:
+    """The lines as YAML's writer ends them. Python's `splitlines` knows more ends, which a text may hold."""
+    return text.removesuffix("\n").split("\n")
 
 
 def _segments(text: Sequence[str], before: Sequence[str]) -> Iterator[tuple[int, int, Sequence[str]]]:

@@ -434,6 +434,13 @@ def test_lists_are_indented_as_they_were(offset: str):
     assert text == template_file.write(template_file.read(text), text)
 
 
+@pytest.mark.parametrize("end", ["\u2028", "\u0085"])
+def test_a_text_may_hold_other_ends_of_lines(end: str):
+    """Python and YAML see lines there, and the program that writes YAML keeps them in the quotes."""
+    text = f"Resources:\n  A:\n    B: 'one{end}two'\n    List:\n    - a   # one\n"
+    assert text == template_file.write(template_file.read(text), text)
+
+
 @covering.first(1, "blanks", [1, 3, 4])
 @pytest.mark.parametrize("options", [[], ["--around"]], ids=["inline", "around"])
 def test_keys_are_indented_as_they_were(write: Write, options: list[str], blanks: int):
