@@ -6,9 +6,10 @@ import base64
 import gzip
 import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote, unquote
@@ -834,6 +835,16 @@ def test_a_cause_comes_without_what_is_nobody_s_business(api: Api):
     for cause, told in causes.items():
         api.client.end("acme/order-1", **FAILED | {"cause": cause})
         assert told == api.get("order-1").body["cause"] == api.post().body["cause"]
+
+
+@pytest.mark.parametrize("quoted", [str, repr, json.dumps, partial(json.dumps, ensure_ascii=False)])
+def test_a_lock_token_is_not_told_in_whatever_form_an_error_quotes_it(api: Api, quoted: Callable[[str], str]):
+    """A backslash, quotes and control characters have other forms in each."""
+    api.post()
+    token = """acme/'1'"2"\\\x07é"""
+    cause = f"The key {quoted(token)} is taken"
+    api.client.end("acme/order-1", **FAILED | {"cause": cause, "lock_token": token})
+    assert "acme" not in api.get("order-1").body["cause"]
 
 
 @pytest.mark.parametrize("separator", [", ", ","])

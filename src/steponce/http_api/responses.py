@@ -139,8 +139,10 @@ def _cause(receipt: Receipt) -> str | None:
         report = {"errorMessage": _unescaped(cut[1])} if cut else None
     if isinstance(report, dict) and isinstance(report.get("errorMessage"), str):
         cause = report["errorMessage"]  # Lambda's report of an exception has its stack trace beside
-    if receipt.lock_token:
-        cause = cause.replace(receipt.lock_token, "…")
+    if token := receipt.lock_token:
+        quoted = {json.dumps(token), json.dumps(token, ensure_ascii=False), repr(token)}
+        for form in [*(text[1:-1] for text in quoted), token]:  # as an error's text may have it
+            cause = cause.replace(form, "…")
     return _ARN.sub("…", cause)
 
 
