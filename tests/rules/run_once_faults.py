@@ -128,7 +128,11 @@ FAULTS: list[tuple[str, dict[str, Any]]] = [
     ),
     (
         "open-record",
-        {"States/CompleteRequest/Parameters/UpdateExpression": instead(", #ttl = :ttl", "")},
+        {
+            "States/CompleteRequest/Parameters/UpdateExpression": instead(
+                ", #ttl = if_not_exists(#ttl, :ttl)", ""
+            )
+        },
     ),
     (
         "open-record",

@@ -9,7 +9,7 @@ import pytest
 
 from steponce.request.envelope import Envelope
 from tests.workflow.faults import SERVER_ERROR, Answer, Call, Hold, lose_the_answer
-from tests.workflow.scene import UNREACHABLE, VISA, Scene
+from tests.workflow.scene import DECLINED, UNREACHABLE, VISA, Scene
 from tests.workflow.test_conditions import lambda_error, lambda_refusal
 from tests.workflow.test_dead_owners import stop_in
 
@@ -159,6 +159,27 @@ def test_a_takeover_is_repeated_only_on_what_it_wrote_itself(scene: Scene, chang
         dynamodb.update_item(**write.body)
 
     assert before == scene.lock(key)
+
+
+@pytest.mark.parametrize(
+    ("state", "payload"),
+    [("CompleteRequest", VISA), ("RecordFinalError", DECLINED), ("ReleaseLock", UNREACHABLE)],
+)
+def test_a_late_outcome_does_not_shorten_the_life_of_one_that_is_on_record(
+    scene: Scene, state: str, payload: dict
+):
+    """Whoever settles a dead execution's lock counts its time from then. That of this write is older."""
+    name = scene.new_id("older")
+    scene.client.start(name, payload)
+    scene.closed(name)
+    (write,) = [call for call in scene.faults.calls if call.state == state]
+    key = scene.key(name)
+    scene.change_lock(key, ttl=scene.lock(key).ttl + 1000)
+    before = scene.lock(key)
+
+    scene.stack.boto3("dynamodb").update_item(**write.body)
+
+    assert before.ttl == scene.lock(key).ttl
 
 
 def test_work_that_lambda_throttles_for_good_is_released(scene: Scene):
