@@ -35,6 +35,32 @@ def test_both_templates_hand_on_what_there_is_and_no_more(tmp_path: Path):
     assert any(workflow["stateMachineArn"] in json.dumps(one.pattern) for one in first.deliveries.rules)
 
 
+def with_http(folder: Path, shop: Path) -> Path:
+    """An application with an HTTP API that uses the installation of `shop`; its template."""
+    application.init(folder, Choices(folder.name, http=True))
+    share(shop, folder, f"{folder.name}-run-once")
+    page = (ROOT / "docs" / "several-workflows.md").read_text(encoding="utf-8")
+    ((parameter, output),) = re.findall(r"With `--http`, add `(.*?)`.*?one more Output: `(.*?)`", page)
+    template = folder / "template.yaml"
+    text = template.read_text().replace(" Parameters:\n", f" Parameters:\n        {parameter}\n", 1)
+    template.write_text(f"{text}  {output}\n")
+    return template
+
+
+def test_the_other_application_has_its_own_http_api(tmp_path: Path):
+    """Without the page's two lines its parameter would be one that nothing reads."""
+    shop = tmp_path / "shop"
+    application.init(shop, Choices("shop"))
+    template = with_http(tmp_path / "mails", shop)
+
+    first = read_plan(shop / "template.yaml", stack_name="shop", region=REGION)
+    given = {name: first.outputs[name] for name in names_of_parameters() if name in first.outputs}
+    second = read_plan(
+        template, parameters={**given, "HttpAccess": "open"}, stack_name="mails", region=REGION
+    )
+    assert second.outputs["RequestsUrl"].startswith("http")
+
+
 @pytest.mark.full
 def test_the_linter_has_nothing_to_say_of_either_template(tmp_path: Path):
     """`sam validate` of a new application runs it, and fails at a warning."""
@@ -44,6 +70,13 @@ def test_the_linter_has_nothing_to_say_of_either_template(tmp_path: Path):
     share(shop, mails, "mails-run-once")
     for folder in (shop, mails):
         lint_template(folder / "template.yaml")
+
+
+@pytest.mark.full
+def test_the_linter_has_nothing_to_say_of_an_application_with_an_http_api(tmp_path: Path):
+    """It complains of a parameter that nothing reads."""
+    application.init(tmp_path / "shop", Choices("shop"))
+    lint_template(with_http(tmp_path / "mails", tmp_path / "shop"))
 
 
 def test_nothing_that_the_page_s_second_workflow_has_is_left_out_silently(tmp_path: Path):
