@@ -274,6 +274,8 @@ def is_of_an_endpoint(error: BaseException) -> bool:
 def what_to_correct(error: BaseException) -> str:
     """What to say of a setting that boto3 refuses."""
     if is_of_an_endpoint(error):
+        if "..amazonaws" in str(error):  # AWS's own address, without a region
+            return "The region is blank. Give --region, or correct AWS_DEFAULT_REGION or the profile."
         return (
             f"{error}. Correct the variable AWS_ENDPOINT_URL… or the endpoint_url of the profile. An address "
             "begins with https:// or http://."

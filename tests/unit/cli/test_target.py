@@ -291,6 +291,18 @@ def test_a_setting_of_the_environment_that_boto3_cannot_use_is_wrong_usage(
     assert message in said
 
 
+def test_a_blank_region_of_the_environment_is_named(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    """boto3 makes an address of it, and refuses that. The address is not what there is to correct."""
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "")
+
+    code, said = error_of(capsys, "--stack", "prod")
+
+    assert 2 == code
+    assert said.startswith("The region is blank. Give --region, or correct AWS_DEFAULT_REGION")
+
+
 @pytest.mark.parametrize(
     ("variable", "arguments"),
     [
