@@ -44,6 +44,10 @@ OTHER_KEY = (
     "again, or use a new key for another operation. If this is the first payload, its business key has been "
     "found elsewhere then: ask the operator of this service, since under a new key the operation runs again."
 )
+OTHER_PAYLOAD_ON_RECORD = (
+    "The business key in the payload was used with another payload. An execution was started, and did no "
+    "work. This key belongs to that business key now. Send the first payload again, or use new keys."
+)
 OTHER_PAYLOAD_SINCE = (
     "While this call waited, another payload was started with this key, or with the business key in the "
     "payload. The answer is for that payload. Use new keys."
@@ -191,7 +195,7 @@ def started_response(key: str, found: Found, wait: int | None, rules: RequestRul
     """The answer to a POST."""
     receipt = found.receipt
     if is_turned_away(receipt):
-        return problem("payload-mismatch", OTHER_PAYLOAD)
+        return problem("payload-mismatch", OTHER_PAYLOAD_ON_RECORD)
     if receipt.resets_at is not None:
         return problem(
             "rate-limited",
