@@ -3,6 +3,7 @@
 import json
 import time
 from pathlib import Path
+from typing import Any
 
 from steponce import Client
 from steponce.callbacks.awaiting import AwaitingSteps
@@ -23,7 +24,7 @@ def test_an_order_is_completed_by_its_confirmation(
     assert (done.status, done.result["confirmation"]) == ("COMPLETED", {"by": "the provider"})
 
 
-def answer(stack: LocalStack, request_id: str, what: dict) -> None:
+def answer(stack: LocalStack, request_id: str, what: dict[str, Any]) -> None:
     """Wait until the request waits, and answer for the outside world."""
     steps = AwaitingSteps(stack.boto3("dynamodb"), stack.outputs["AwaitingStepsTable"])
     end = time.monotonic() + 100

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 from urllib.request import Request, urlopen
 
 from steponce.local import LocalStack
@@ -18,8 +19,9 @@ def test_a_key_that_is_sent_twice_is_one_request(steponce_stack: LocalStack) -> 
     assert (again["result"], again["replayed"]) == (first["result"], True)
 
 
-def send(url: str) -> dict:
+def send(url: str) -> dict[str, Any]:
     """POST the order, and wait for its end."""
     headers = {"Idempotency-Key": '"http-1"', "Content-Type": "application/json", "Prefer": "wait=20"}
     with urlopen(Request(url, ORDER, headers), timeout=100) as response:
-        return json.load(response)
+        answer: dict[str, Any] = json.load(response)
+    return answer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -292,6 +293,19 @@ def test_nobody_is_told_to_delete_what_init_has_not_written(
     with pytest.raises(NotWritten, match="is not empty"):
         application.init(folder, Choices("orders"))
     assert (folder / mine).exists()
+
+
+@pytest.mark.full  # mypy takes seconds
+def test_a_strict_type_checker_has_nothing_to_say_of_a_new_application(tmp_path: Path):
+    """Its user may have one in the pipeline."""
+    application.init(tmp_path / "shop", Choices("shop", callback=True, http=True))
+    files = ["functions/do_work/app.py", "tests"]
+    command = [sys.executable, "-m", "mypy", "--strict", "--config-file=", f"--cache-dir={tmp_path}", *files]
+    path = os.environ | {"MYPYPATH": str(ROOT / "src")}
+    told = subprocess.run(
+        command, cwd=tmp_path / "shop", env=path, capture_output=True, text=True, check=False
+    )
+    assert 0 == told.returncode, told.stdout
 
 
 def test_the_hooks_of_sam_init_need_nothing_but_python():
