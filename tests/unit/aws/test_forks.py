@@ -30,6 +30,8 @@ from steponce.request.settings import RequestRules
 from steponce.workflow import COMPLETED
 from tests.patience import PATIENCE_SECONDS
 
+pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded")  # that is what is tested
+
 ARN = "arn:aws:states:us-east-1:123456789012:stateMachine:shop"
 
 

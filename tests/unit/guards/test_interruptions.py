@@ -401,6 +401,7 @@ def test_a_call_does_not_wait_for_the_jobs_of_the_loop(world: World) -> None:
     assert COMPLETED == world.lock().status
 
 
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded")  # which is what this is about
 def test_a_forked_process_has_threads_of_its_own(world: World) -> None:
     """A guard was used before the fork, as by a server that loads its application first."""
 
