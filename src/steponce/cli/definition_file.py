@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 import click
 
 from steponce.cli.target import Unreachable, needs_local
+from steponce.lint.definitions import STANDARD
 from steponce.lint.json_or_yaml import Unreadable, read_text
 from steponce.lint.lines import line_of
 
@@ -65,6 +66,7 @@ class Rendering:
     Attributes:
         machine: The name that its template has for it; None if it has a file of its own.
         content: What the definition says.
+        kind: STANDARD or EXPRESS.
         values: The template's parameters that do not have their usual values.
         file: The path of the file with the states, as a person would type it here.
         text: What is in this file.
@@ -73,6 +75,7 @@ class Rendering:
 
     machine: str | None
     content: Any
+    kind: str
     values: Mapping[str, str]
     file: str
     text: str
@@ -99,7 +102,7 @@ def read_renderings(file: str, parameters: Mapping[str, str], region: str) -> li
         if _is_definition(content):
             if parameters:
                 raise click.UsageError(f"--parameter goes with a template, and {file} is a definition.")
-            return [Rendering(None, content, {}, file, text, 1)]
+            return [Rendering(None, content, STANDARD, {}, file, text, 1)]
         return _of_template(file, text, parameters, region)
     except ModuleNotFoundError as error:
         raise Unreachable(needs_local(error)) from None
@@ -118,7 +121,9 @@ def _of_template(file: str, text: str, parameters: Mapping[str, str], region: st
         own = text if one.file is None else _text(str(one.file))
         path = file if one.file is None else os.path.relpath(one.file)
         begin = line_of(text, one.machine) if one.file is None else 1
-        renderings.append(Rendering(one.machine, json.loads(one.text), one.values, path, own, begin))
+        renderings.append(
+            Rendering(one.machine, json.loads(one.text), one.kind, one.values, path, own, begin)
+        )
     return renderings
 
 

@@ -77,7 +77,7 @@ def lint_files(
             found[file, None, finding] = Located(file, error.line, None, finding)
             continue
         for rendering in renderings:
-            report = lint(rendering.content, ignored=ignore)
+            report = lint(rendering.content, ignored=ignore, kind=rendering.kind)
             skipped.setdefault(rendering.file, {}).update(dict.fromkeys(report.skipped))
             for finding in report.findings:
                 key = (rendering.file, rendering.machine, finding)

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from steponce.lint.definitions import STANDARD
 from steponce.lint.error_names import ERROR_NAMES
 from steponce.lint.findings import Complaint, Complaints, Finding
 from steponce.lint.ignores import ignored_rules, ignores_in
@@ -72,18 +73,19 @@ class Report:
     skipped: tuple[str, ...] = ()
 
 
-def lint(definition: Any, *, ignored: Collection[str] = ()) -> Report:
+def lint(definition: Any, *, ignored: Collection[str] = (), kind: str = STANDARD) -> Report:
     """
     Check one definition.
 
     Args:
         definition: What its JSON says. Placeholders, `${Name}`, may be left in it.
         ignored: Ids of rules to leave out.
+        kind: STANDARD or EXPRESS, as the state machine is created.
 
     Returns:
         The findings, without those that a Comment ignores with a reason.
     """
-    machine = read_machine(definition)
+    machine = read_machine(definition, kind)
     states = {state.name: state for state in machine.all_states()}
     whole = ignored_rules([str(machine.body.get("Comment", ""))])
     off = {name: ignored_rules(state.comments) for name, state in states.items()}

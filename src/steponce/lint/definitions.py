@@ -15,10 +15,14 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from steponce.lint.asl import inner_machines, objects, reachable, states, transitions
+from steponce.lint.asl import as_object, inner_machines, objects, reachable, states, transitions
+from steponce.lint.calls import Call
 from steponce.lint.fields import state_complaints
 from steponce.lint.values import JSONATA, JSONPATH, is_whole
 from steponce.workflow import LONGEST_TIMEOUT
+
+STANDARD = "STANDARD"
+EXPRESS = "EXPRESS"
 
 _LONGEST = 1_048_576
 _LONGEST_NAME = 80
@@ -53,26 +57,32 @@ KINDS = (
 )
 
 
-def complaints(text: str) -> list[str]:
-    """Why AWS would not create a state machine with this definition; each with the state that it is about."""
+def complaints(text: str, kind: str = STANDARD) -> list[str]:
+    """
+    Why AWS would not create a state machine with this definition; each with the state that it is about.
+
+    Args:
+        text: The definition.
+        kind: STANDARD or EXPRESS.
+    """
     if len(text) > _LONGEST:
         return [f"The definition has {len(text):,} characters; {_LONGEST:,} are allowed."]
     try:
         definition = json.loads(text)
     except ValueError as error:
         return [f"The definition is not JSON: {error}."]
-    return [f"{refusal.state or _WHOLE}: {refusal.text}" for refusal in refusals(definition)]
+    return [f"{refusal.state or _WHOLE}: {refusal.text}" for refusal in refusals(definition, kind)]
 
 
-def refusals(definition: Any) -> list[Refusal]:
-    """Why AWS would not create a state machine with this definition, given as parsed JSON."""
+def refusals(definition: Any, kind: str = STANDARD) -> list[Refusal]:
+    """The same for a definition that is given as parsed JSON."""
     if not isinstance(definition, dict):
         return [Refusal("invalid-definition", "", "the definition is not a JSON object.")]
     spoken = definition.get("QueryLanguage", JSONPATH)
-    return [*_machine(definition, "", spoken), *_duplicates(definition)]
+    return [*_machine(definition, "", spoken), *_express(definition, kind), *_duplicates(definition)]
 
 
-def refusals_before_substitution(definition: Any) -> list[Refusal]:
+def refusals_before_substitution(definition: Any, kind: str = STANDARD) -> list[Refusal]:
     """
     The same for a definition whose placeholders, `${Name}`, are still there.
 
@@ -84,7 +94,7 @@ def refusals_before_substitution(definition: Any) -> list[Refusal]:
     )
     return [
         refusal
-        for refusal in refusals(definition)
+        for refusal in refusals(definition, kind)
         if "${" not in refusal.text and not (unknown and refusal.kind == "unreachable-state")
     ]
 
@@ -104,6 +114,29 @@ def _machine(machine: dict[str, Any], where: str, language: Any) -> Iterator[Ref
             yield Refusal("invalid-definition", name, text)
         for inside, inner in inner_machines(state) if isinstance(state, dict) else ():
             yield from _machine(inner, f"{name}.{inside}", language)
+
+
+def _express(machine: dict[str, Any], kind: str) -> Iterator[Refusal]:
+    """
+    What Express workflows cannot do, also those that are the items of a distributed Map.
+
+    Source: the developer guide, "Choosing workflow type": they "do not support Run a Job (.sync) or Wait for
+    Callback (.waitForTaskToken)", nor activities, nor distributed Maps.
+    """
+    for name, state in as_object(machine.get("States")).items():
+        if not isinstance(state, dict):
+            continue
+        call = Call.of(state.get("Resource")) if state.get("Type") == "Task" else None
+        if kind == EXPRESS and call is not None and (call.pattern or call.integration == "activity"):
+            text = f"Resource: an Express workflow cannot wait for {call}. Use a Standard one."
+            yield Refusal("invalid-definition", name, text)
+        for _, inner in inner_machines(state):
+            mode = as_object(inner.get("ProcessorConfig"))
+            is_distributed = mode.get("Mode") == "DISTRIBUTED"
+            if kind == EXPRESS and is_distributed:
+                text = "an Express workflow cannot have a distributed Map. Use a Standard one."
+                yield Refusal("invalid-definition", name, text)
+            yield from _express(inner, str(mode.get("ExecutionType")) if is_distributed else kind)
 
 
 def _machine_fields(machine: dict[str, Any], where: str) -> Iterator[str]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from steponce.lint.asl import as_object, inner_machines, objects
 from steponce.lint.calls import Call
-from steponce.lint.definitions import Refusal, refusals_before_substitution
+from steponce.lint.definitions import STANDARD, Refusal, refusals_before_substitution
 from steponce.lint.values import JSONATA, JSONPATH
 
 Body = dict[str, Any]
@@ -103,12 +103,22 @@ class State:
 
 @dataclass(frozen=True)
 class Machine:
-    """A machine, or the one in a Map or in a branch of a Parallel. `owner` is the name of that state."""
+    """
+    A machine, or the one in a Map or in a branch of a Parallel.
+
+    Attributes:
+        body: What the definition says.
+        states: Its states by their names.
+        owner: The name of the state that it is in. Empty for the outermost one.
+        inner: The machines in its states.
+        kind: STANDARD or EXPRESS, as the outermost one is created.
+    """
 
     body: Body
     states: Mapping[str, State]
     owner: str
     inner: tuple[Machine, ...]
+    kind: str = STANDARD
 
     @property
     def start(self) -> str:
@@ -124,7 +134,7 @@ class Machine:
     @cached_property
     def refusals(self) -> list[Refusal]:
         """The reasons for which AWS would not create it."""
-        return refusals_before_substitution(self.body)
+        return refusals_before_substitution(self.body, self.kind)
 
     def all(self) -> Iterator[Machine]:
         """This machine and every one inside."""
@@ -160,9 +170,9 @@ class Machine:
         return found
 
 
-def read_machine(body: Any) -> Machine:
+def read_machine(body: Any, kind: str = STANDARD) -> Machine:
     """Reads a definition, given as parsed JSON."""
-    return _machine(as_object(body), JSONPATH, "", 0, ())
+    return replace(_machine(as_object(body), JSONPATH, "", 0, ()), kind=kind)
 
 
 def _machine(body: Body, language: str, owner: str, depth: int, around: tuple[str, ...]) -> Machine:

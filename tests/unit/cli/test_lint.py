@@ -81,6 +81,21 @@ def file(tmp_path: Path) -> Callable[..., str]:
     return write
 
 
+def test_a_machine_is_judged_by_each_type_that_it_may_have(run: Run, file: Callable[..., str]):
+    """An activity is no fault of a Standard workflow. One definition is read for both."""
+    kinds = "  Kind: { Type: String, Default: STANDARD, AllowedValues: [STANDARD, EXPRESS] }\n"
+    text = TEMPLATE.replace("Parameters:\n", f"Parameters:\n{kinds}", 1)
+    text = text.replace("      RoleArn:", "      StateMachineType: !Ref Kind\n      RoleArn:", 1)
+    file(FLOW, "flow.asl.yaml")
+
+    _, told = run(file(text, "template.yaml"), "--parameter", "Answer=Good")
+
+    ((machine, rule, values),) = [
+        (one["machine"], one["rule"], one["with"]) for one in told["findings"] if one["severity"] == "error"
+    ]
+    assert ("Plain", "invalid-definition", {"Kind": "EXPRESS"}) == (machine, rule, values)
+
+
 @pytest.mark.parametrize(
     ("content", "options", "code"),
     [

@@ -12,7 +12,7 @@ from moto.stepfunctions.parser.asl.parse.preprocessor import Preprocessor
 from moto.stepfunctions.responses import StepFunctionResponse
 
 from steponce.lint.asl import states
-from steponce.lint.definitions import complaints
+from steponce.lint.definitions import STANDARD, complaints
 
 
 def install() -> None:
@@ -27,8 +27,8 @@ def _checked(action: Any) -> Any:
 
     @functools.wraps(action)
     def checked(response: StepFunctionResponse) -> Any:
-        definition = response._get_param("definition")
-        if definition is not None and (found := complaints(definition) or list(_ignored(definition))):
+        definition, kind = response._get_param("definition"), response._get_param("type", STANDARD)
+        if definition is not None and (found := complaints(definition, kind) or list(_ignored(definition))):
             raise AWSError(f"Invalid State Machine Definition: '{' '.join(found)}'", "InvalidDefinition")
         return action(response)
 

@@ -77,13 +77,13 @@ class Machines:
             TemplateError: with one of them AWS would not create a machine.
         """
         # An output of a nested stack has a stand-in, because reading its template takes a while.
-        seen = {machine.definition for _, machine in self._read(values, None)}
+        seen = {(machine.definition, machine.kind) for _, machine in self._read(values, None)}
         for name, declared in self._template.get("Parameters", {}).items():
             for choice in map(as_text, declared.get("AllowedValues", [])):
                 for _, machine in self._read({**values, name: choice}, None):
-                    if machine.definition not in seen:
+                    if (machine.definition, machine.kind) not in seen:
                         _expect_valid(machine, f" with {name}={choice}")
-                    seen.add(machine.definition)
+                    seen.add((machine.definition, machine.kind))
 
     def _read(
         self, values: Mapping[str, str], nested: NestedStacks | None
@@ -119,7 +119,7 @@ class Machines:
 
 
 def _expect_valid(machine: MachinePlan, when: str = "") -> None:
-    if found := complaints(machine.definition):
+    if found := complaints(machine.definition, machine.kind):
         raise TemplateError(
             f"AWS would refuse the state machine {machine.name}{when}: {' '.join(found)} "
             "Mend its definition; nothing was created."

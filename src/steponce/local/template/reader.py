@@ -147,12 +147,13 @@ def _read_renderings(path: Path, given: dict[str, str], stack_name: str, region:
         return opened.machines.renderings({**opened.values, **values})
 
     tried = {name: values for name, values in choices(declared).items() if name not in given}
-    found: dict[tuple[str, str], Rendering] = {}
+    found: dict[tuple[str, str, str], Rendering] = {}
     for values in ({}, *combinations(that_matter(render, tried), MOST)):
         changed = {name: value for name, value in values.items() if value != opened.values[name]}
         for machine, plan in render(values).items():
             file = opened.planner.definition_file(machine)
-            found.setdefault((machine, plan.definition), Rendering(machine, file, plan.definition, changed))
+            key = (machine, plan.definition, plan.kind)
+            found.setdefault(key, Rendering(machine, file, plan.definition, plan.kind, changed))
     return list(found.values())
 
 

@@ -26,12 +26,14 @@ class Rendering:
         machine: The machine's logical id.
         file: The file of its DefinitionUri; None if the template has the text.
         text: The definition, its substitutions made.
+        kind: STANDARD or EXPRESS.
         values: The parameters that do not have their usual values, with the values that they have.
     """
 
     machine: str
     file: Path | None
     text: str
+    kind: str
     values: Values
 
 

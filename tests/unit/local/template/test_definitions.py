@@ -283,6 +283,42 @@ def test_what_aws_accepts_is_accepted(right: Any):
     assert [] == complaints(json.dumps(right))
 
 
+WAITING = {
+    "a callback": TASK | {"Resource": "arn:aws:states:::sqs:sendMessage.waitForTaskToken"},
+    "a job": TASK | {"Resource": "arn:aws:states:::states:startExecution.sync:2"},
+    "an activity": TASK | {"Resource": "arn:aws:states:us-east-1:123456789012:activity:a"},
+    "a distributed Map": MAP | {"ItemProcessor": INNER | DISTRIBUTED},
+}
+
+
+@pytest.mark.parametrize("state", WAITING.values(), ids=WAITING)
+def test_what_an_express_workflow_cannot_do_is_refused_there(state: dict[str, Any]):
+    """Also in a branch, and as an item of a distributed Map. A Standard workflow can do it."""
+    machine = definition(A=state)
+    inside = definition(B={"Type": "Parallel", "Branches": [machine], "End": True})
+    (said,) = {text for one in (machine, inside) for text in complaints(json.dumps(one), "EXPRESS")}
+    assert said.startswith("A: ") if state["Type"] == "Map" else said.startswith("A: Resource: ")
+    assert "Express workflow cannot" in said
+    assert [] == complaints(json.dumps(machine)) == complaints(json.dumps(inside))
+
+    items = {"ProcessorConfig": {"Mode": "DISTRIBUTED", "ExecutionType": "EXPRESS"}}
+    machine = definition(B=MAP | {"ItemProcessor": machine | items})
+    assert [said] == complaints(json.dumps(machine))
+
+
+def test_an_express_workflow_may_call_and_map():
+    """A call that does not wait, and a Map whose items are its own."""
+    for state in (TASK, MAP):
+        assert [] == complaints(json.dumps(definition(A=state)), "EXPRESS")
+
+
+def test_the_items_of_an_inline_map_are_of_the_machine_s_type():
+    """AWS ignores the type that they name."""
+    items = {"ProcessorConfig": {"Mode": "INLINE", "ExecutionType": "EXPRESS"}}
+    waiting = definition(A=WAITING["a callback"])
+    assert [] == complaints(json.dumps(definition(B=MAP | {"ItemProcessor": waiting | items})))
+
+
 def test_a_definition_has_an_end():
     """AWS takes a mebibyte; nothing larger is even parsed."""
     assert "1,048,576 are allowed" in complaints(" " * 1_048_577)[0]
@@ -315,6 +351,20 @@ def test_a_template_whose_machine_aws_would_refuse_is_refused(tmp_path: Path):
         LocalStack.from_template(path)
 
 
+def test_the_type_of_a_machine_is_looked_at(tmp_path: Path):
+    """With each value of a parameter that has AllowedValues."""
+    path = template(tmp_path, A=WAITING["a callback"])
+    path.write_text(path.read_text().replace("Answer: !Ref Answer", "Size: !Ref Size"))
+    read_plan(path, stack_name="x", region="us-east-1")
+    path.write_text(path.read_text().replace("Name: flow", "Name: flow\n      Type: !Ref Kind"))
+    kinds = "Kind: { Type: String, Default: STANDARD, AllowedValues: [STANDARD, EXPRESS] }"
+    path.write_text(path.read_text().replace("Parameters:\n", f"Parameters:\n  {kinds}\n"))
+    with pytest.raises(
+        TemplateError, match="flow with Kind=EXPRESS: A: Resource: an Express workflow cannot"
+    ):
+        read_plan(path, stack_name="x", region="us-east-1")
+
+
 def test_each_choice_of_a_parameter_is_looked_at(tmp_path: Path):
     """A machine that only another choice would break is named with that choice."""
     path = template(tmp_path, A={"Type": "Pass", "Next": "${Answer}"}, B=END)
@@ -331,6 +381,10 @@ def test_a_machine_made_later_is_refused_by_the_api(small_stack: LocalStack):
     arn = sfn.create_state_machine(name="later", definition=right, roleArn=ROLE)["stateMachineArn"]
     with pytest.raises(ClientError) as updated:
         sfn.update_state_machine(stateMachineArn=arn, definition=wrong)
+
+    waiting = json.dumps(definition(A=WAITING["a callback"]))
+    with pytest.raises(ClientError, match="an Express workflow cannot wait"):
+        sfn.create_state_machine(name="later", definition=waiting, roleArn=ROLE, type="EXPRESS")
 
     for refused in (created, updated):
         assert "InvalidDefinition" == refused.value.response["Error"]["Code"]
