@@ -50,7 +50,7 @@ class LocksPersistence(BasePersistenceLayer):
         boto_config, boto3_session, boto3_client: Your own, as there.
         rules: The stack's, for the shards of its open index.
         lease_seconds: How long a call takes at most. Default: the time that Lambda's context leaves it, else
-            900. Afterwards its outcome is unknown. A durable function's is its ExecutionTimeout, or more.
+            900. Afterwards its outcome is unknown. Give a durable function its ExecutionTimeout, or more.
         when_outcome_unknown: `hold` leaves it to a person (FAILED, OutcomeUnknown), `take-over` lets the next
             call do the work again, as Powertools does.
         releases: Exceptions after which nothing has happened, beside RetryLater: the next call runs.
