@@ -160,6 +160,6 @@ def _relay(faults: Faults, upstream: str) -> type[Relay]:
             fault = faults.take(call)
             if fault is None:
                 return self.forward(upstream, body)
-            return fault(call, lambda: self.forward(upstream, body))
+            return fault(call, self.forwarding(upstream, body))
 
     return Proxy

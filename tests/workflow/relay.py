@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -35,15 +37,12 @@ class Relay(BaseHTTPRequestHandler):
 
     def forward(self, upstream: str, body: bytes) -> Answer:
         """What another server says to it."""
-        address = urlsplit(upstream)
-        connection = HTTPConnection(address.hostname or "", address.port, timeout=120)
+        return self.forwarding(upstream, body)()
+
+    def forwarding(self, upstream: str, body: bytes) -> Callable[[], Answer]:
+        """The same for later, when another call may have come by the same connection."""
         headers = {name: value for name, value in self.headers.items() if name.lower() not in _NOT_PASSED_ON}
-        connection.request(self.command, self.path, body, headers)
-        answer = connection.getresponse()
-        content = answer.read()
-        kept = [(name, value) for name, value in answer.getheaders() if name.lower() not in _NOT_PASSED_BACK]
-        connection.close()
-        return Answer(answer.status, kept, content)
+        return partial(_ask, upstream, self.command, self.path, body, headers)
 
     def do_POST(self) -> None:
         answer = self.answer(self._body())
@@ -71,6 +70,17 @@ class Relay(BaseHTTPRequestHandler):
         while self.rfile.readline().strip():
             pass
         return b"".join(chunks)
+
+
+def _ask(upstream: str, command: str, path: str, body: bytes, headers: dict[str, str]) -> Answer:
+    address = urlsplit(upstream)
+    connection = HTTPConnection(address.hostname or "", address.port, timeout=120)
+    connection.request(command, path, body, headers)
+    answer = connection.getresponse()
+    content = answer.read()
+    kept = [(name, value) for name, value in answer.getheaders() if name.lower() not in _NOT_PASSED_BACK]
+    connection.close()
+    return Answer(answer.status, kept, content)
 
 
 def serve(handler: type[Relay], host: str = "127.0.0.1", port: int = 0) -> str:
