@@ -128,6 +128,14 @@ FAULTS: list[tuple[str, dict[str, Any]]] = [
     ),
     (
         "open-record",
+        {"States/AcquireLock/Parameters/UpdateExpression": instead("REMOVE #ttl, ", "REMOVE ")},
+    ),
+    (
+        "open-record",
+        {"States/TakeOverLock/Parameters/UpdateExpression": instead("REMOVE #ttl, ", "REMOVE ")},
+    ),
+    (
+        "open-record",
         {
             "States/CompleteRequest/Parameters/UpdateExpression": instead(
                 ", #ttl = if_not_exists(#ttl, :ttl)", ""

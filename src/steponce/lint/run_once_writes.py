@@ -87,6 +87,8 @@ def open_record(machine: Machine) -> Complaints:
             yield Complaint(state.name, "it must set either openStatus or #ttl, and not both.")
         if expires and "openStatus" not in removes:
             yield Complaint(state.name, "it finishes the record and must REMOVE openStatus.")
+        if state.name in (ACQUIRE_LOCK, TAKE_OVER_LOCK) and "#ttl" not in removes:
+            yield Complaint(state.name, "it opens a record, which may have expired, and must REMOVE #ttl.")
         status = as_object(values(state).get(":new", values(state).get(":inprogress"))).get("S")
         if is_open and f"'{status}#{{}}'" not in str(as_object(values(state).get(":open")).get("S.$", "")):
             yield Complaint(state.name, f"openStatus must begin with {status}#, as the status does.")
