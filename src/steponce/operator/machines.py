@@ -25,7 +25,7 @@ def machine_of_request(
     Find the machine of a request.
 
     Of several machines each is asked: with one DescribeExecution, and for an unknown request with one more
-    and one read of a record.
+    and one read of a record. If Step Functions may not be asked, the record alone says what it can.
 
     Args:
         machines: At least one. One alone is the answer, and is not asked.
@@ -52,10 +52,12 @@ def machine_of_request(
     found, hidden = dict[str | tuple[str, str], Machine](), list[OwnerHidden]()
     for machine in machines:
         try:
-            if known := _known_by(machine, request_id, name):
-                found.setdefault(known, machine)
+            known = _known_by(machine, request_id, name)
         except OwnerHidden as error:
             hidden.append(error)
+            known = _by_record(machine, _visible_record(machine, request_id, name))
+        if known:
+            found.setdefault(known, machine)
     if len(found) > 1:
         names = _names(found.values())
         raise MachineAmbiguous(
@@ -133,7 +135,7 @@ def _locks(machine: Machine, key: str, hidden: list[OwnerHidden], by_token: bool
             by_id = lock_of_request(machine, key)
     except OwnerHidden as error:
         hidden.append(error)
-        return
+        by_id = _visible_record(machine, key, name_of(key))
     if by_id is not None:
         yield by_id
 
@@ -161,13 +163,35 @@ def _known_by(machine: Machine, request_id: str, name: str) -> str | tuple[str, 
     """
     if _describe(machine, name, 1) is not None:
         return machine.arn
+    lock = _usual_record(machine, request_id, name)
+    if lock is None and _describe(machine, name, 2) is not None:  # the first may be forgotten
+        return machine.arn
+    return _by_record(machine, lock)
+
+
+def _by_record(machine: Machine, lock: Lock | None) -> str | tuple[str, str] | None:
+    """As `_known_by`, by the request's record alone."""
+    if lock is None:
+        return None
+    if not lock.is_of_an_execution:
+        return machine.locks.table, lock.lock_token
+    return machine.arn if machine.holds(lock) else None
+
+
+def _usual_record(machine: Machine, request_id: str, name: str) -> Lock | None:
+    """The record that a request has if it was started without a lock token of its own."""
     token = machine.lock_token_of(name, {})
     lock = machine.locks.get(token) if token else None
-    if lock is not None and lock.request_id == request_id:
-        if not lock.is_of_an_execution:
-            return machine.locks.table, lock.lock_token
-        return machine.arn if machine.holds(lock) else None
-    return machine.arn if _describe(machine, name, 2) is not None else None  # the first may be forgotten
+    return lock if lock is not None and lock.request_id == request_id else None
+
+
+def _visible_record(machine: Machine, request_id: str, name: str) -> Lock | None:
+    """The same of a machine whose executions may not be looked at, and maybe its table neither."""
+    try:
+        with looking_at(machine.arn):
+            return _usual_record(machine, request_id, name)
+    except OwnerHidden:
+        return None
 
 
 def _describe(machine: Machine, name: str, attempt: int) -> Execution | None:

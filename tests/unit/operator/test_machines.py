@@ -13,6 +13,7 @@ from steponce.errors import LockNotFound, MachineAmbiguous, OwnerHidden
 from steponce.operator.machines import machine_of_lock, machine_of_request
 from steponce.request.machine import Machine
 from steponce.request.names import name_of
+from tests.fakes.errors import client_error
 from tests.unit.one_machine import ARN, arn, envelope
 from tests.unit.two_machines import OF_REFUNDS, REFUNDS, TwoMachines, at_refunds
 
@@ -117,6 +118,43 @@ def test_a_machine_that_may_not_be_asked_hides_no_other(world: TwoMachines, mach
     world.sfn.refuse("describe_execution", "ThrottlingException", at_refunds("order-3"))
     with pytest.raises(Unavailable):
         whose(machines, "order-3")
+
+
+def test_a_record_tells_of_a_request_whose_execution_may_not_be_looked_at(
+    world: TwoMachines, machines: list[Machine]
+):
+    """As with another KMS key. The other machine's request was taken for the only one, and settled."""
+    world.held()
+    world.held_by_refunds()
+    for hidden in (arn("order-1"), at_refunds("order-1")):
+        world.sfn.refuse("describe_execution", "KmsAccessDeniedException", hidden)
+        with pytest.raises(MachineAmbiguous, match="m, refunds"):
+            whose(machines, "order-1")
+        with pytest.raises(MachineAmbiguous, match=r"'m/order-1' of m; 'refunds/order-1' of refunds"):
+            machine_of_lock(machines, "order-1")
+
+
+def test_a_machine_whose_table_may_not_be_read_either_hides_no_other(
+    world: TwoMachines, machines: list[Machine], monkeypatch: pytest.MonkeyPatch
+):
+    """Nothing can be known of it."""
+    world.held()
+    world.sfn.refuse("describe_execution", "AccessDeniedException", at_refunds("order-1"))
+
+    def refuse(_token: str) -> None:
+        raise client_error("AccessDeniedException")
+
+    monkeypatch.setattr(machines[1].locks, "get", refuse)
+    assert ARN == whose(machines, "order-1")
+
+
+def test_a_record_alone_says_whose_a_request_is(world: TwoMachines, machines: list[Machine]):
+    """If nobody may be asked."""
+    world.held_by_refunds()
+    world.put("m/order-1", "another", lockedBy=arn("another"))
+    for hidden in (arn("order-1"), at_refunds("order-1")):
+        world.sfn.refuse("describe_execution", "AccessDeniedException", hidden)
+    assert [REFUNDS] * 2 == [whose(machines, "order-1"), machine_of_lock(machines, "order-1")[0].arn]
 
 
 # -- locks -----------------------------------------------------------------------------------------
