@@ -113,10 +113,18 @@ class Letters:
         Raises:
             LetterNotFound: it is in none of the queues, or hidden.
             Refused: it is one of AWS's own failure records, and no request; or too large for its queue.
+            PartlyRedriven: AWS refused or did not answer, and it is put back, or may be.
+            Unavailable, ClientError, BotoCoreError: the same, and it is not.
         """
-        with self._held(letter_id) as found:
-            self._put_back(found)
-            return found
+        self._in_doubt = ""
+        try:
+            with self._held(letter_id) as found:
+                self._put_back(found)
+                return found
+        except (Unavailable, ClientError, BotoCoreError) as error:
+            if not self._in_doubt:
+                raise
+            raise self._partly(error) from error
 
     def delete(self, letter_id: str) -> Found:
         """
@@ -138,7 +146,7 @@ class Letters:
             PartlyRedriven: AWS refused or did not answer, and some are redriven, or may be.
             Unavailable, ClientError, BotoCoreError: the same, and none is.
         """
-        count = 0
+        count, self._in_doubt = 0, ""
         try:
             for found in self._redrive_each():
                 count += 1
@@ -147,13 +155,16 @@ class Letters:
             if not count and not self._in_doubt:
                 raise
             sure = f"Put back until then: {count}, and deleted from the dead letters." if count else ""
-            said = " ".join(filter(None, (what_happened(error), sure, self._in_doubt)))
-            raise PartlyRedriven(
-                f"{said} Others may still be there, and be hidden for up to {HIDDEN_SECONDS} seconds. "
-                "Once the cause is gone, repeat the command: to redrive a letter twice does no harm.",
-                throttled=isinstance(error, Unavailable) and error.throttled,
-                next_steps=[NextStep("list letters")],
-            ) from error
+            raise self._partly(error, sure) from error
+
+    def _partly(self, error: Unavailable | ClientError | BotoCoreError, sure: str = "") -> PartlyRedriven:
+        said = " ".join(filter(None, (what_happened(error), sure, self._in_doubt)))
+        return PartlyRedriven(
+            f"{said} Others may still be there, and be hidden for up to {HIDDEN_SECONDS} seconds. "
+            "Once the cause is gone, repeat the command: to redrive a letter twice does no harm.",
+            throttled=isinstance(error, Unavailable) and error.throttled,
+            next_steps=[NextStep("list letters")],
+        )
 
     def _redrive_each(self) -> Iterator[Found]:
         """As `redrive_all`, with the errors of AWS."""

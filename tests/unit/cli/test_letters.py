@@ -540,6 +540,35 @@ def test_a_redrive_that_breaks_off_says_what_is_put_back(
     assert len(left) == len(run("redrive", "--all")[1]["letters"])
 
 
+@pytest.mark.parametrize("stays_hidden", [False, True], ids=["", "and stays hidden"])
+@pytest.mark.parametrize(("call", "error", "doubt"), BROKEN.values(), ids=BROKEN)
+def test_a_redrive_of_one_letter_that_breaks_off_says_whether_it_is_put_back(
+    stack: Stack,
+    run: Run,
+    monkeypatch: pytest.MonkeyPatch,
+    call: str,
+    error: tuple[str, int],
+    doubt: str,
+    stays_hidden: bool,
+):
+    """Its request may run, and its letter is still there. Another refusal at the end must not hide that."""
+    stack.lay_aside("order-1")
+
+    def refuse(**_given: Any) -> Any:
+        raise client_error(*error[:1], status=error[1])
+
+    (before,) = run("list")[1]["letters"]
+    monkeypatch.setattr(stack.sqs, call, refuse)
+    if stays_hidden:
+        cannot_give_back(stack, monkeypatch, *DENIED)
+    code, told = run("redrive", before["id"])
+
+    said = told["error"]["message"]
+    assert 4 == code
+    assert doubt.format(before["id"]) in said
+    assert bool(doubt) == ("to redrive a letter twice does no harm" in said)
+
+
 THROTTLED, DENIED = ("RequestThrottled", 403), ("AccessDenied", 403)
 
 
