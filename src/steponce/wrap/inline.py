@@ -34,8 +34,8 @@ def wrap_inline(
         text: The definition of a Standard state machine that AWS takes, as JSON with its placeholders.
         may_retry_later: The states whose RetryLater releases the lock, by their former names. Default: those
             that no other state with an effect is before.
-        activities: The placeholders that stand for an activity. An activity cannot release the lock, and any
-            other placeholder that is a whole Resource counts as a function's.
+        activities: The placeholders that stand for an activity or an integration. These cannot release the
+            lock, and any other placeholder that is a whole Resource counts as a function's.
 
     Raises:
         CannotWrap: the machine cannot go inside a Parallel, or a named state cannot release the lock.

@@ -17,6 +17,7 @@ from typing import Any
 
 from ruamel.yaml.comments import CommentedMap, CommentedSeq, TaggedScalar
 
+from steponce.lint.asl import as_object
 from steponce.scaffold import installation
 from steponce.wrap import cycle, fragment, machine_names, source, template_file
 from steponce.wrap.around import wrap_around
@@ -154,12 +155,24 @@ def _expect_always_there(resource: CommentedMap, machine: str) -> None:
         )
 
 
+_INTEGRATION = re.compile(r"\barn:(?:\$\{[^}]*\}|[^:$])*:states:(?!::lambda:invoke(?![.\w$]))")
+"""The ARN of an activity or an integration that is no function's."""
+
+
 def _activities(template: CommentedMap, resource: CommentedMap) -> set[str]:
-    """The placeholders of a machine that stand for activities of the template."""
+    """The placeholders of a machine that stand for activities of the template, or for other integrations."""
     every = template_file.resources_of(template, _ACTIVITY).keys()
     given = resource["Properties"].get("DefinitionSubstitutions", CommentedMap())
     template_file.expect_map(given, "DefinitionSubstitutions")
-    return {name for name, value in given.items() if every & set(re.findall(r"\w+", shown(value)))}
+    parameters = as_object(template.get("Parameters"))
+    defaults = {name: str(as_object(one).get("Default", "")) for name, one in parameters.items()}
+    found = set()
+    for name, value in given.items():
+        words = set(re.findall(r"\w+", shown(value)))
+        texts = [shown(value), *(defaults[word] for word in words & defaults.keys())]
+        if every & words or any(map(_INTEGRATION.search, texts)):
+            found.add(name)
+    return found
 
 
 def _joins(template: CommentedMap, path: Path) -> bool:

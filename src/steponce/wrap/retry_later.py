@@ -9,6 +9,7 @@ only a state that no Task, Map or Parallel comes before may release the lock; or
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Iterator, Sequence
 from hashlib import sha256
 from typing import Any
@@ -26,6 +27,9 @@ NOTHING_HAPPENED = "Steponce.NothingHappened"
 RELEASING = [RetryLater.__name__, THROTTLED]
 
 _FUNCTIONS = (":states:::lambda:invoke", ":lambda:")
+
+_HANDED_OUT = re.compile(r"""(\$\$|context)(\.|\[\\?['"])Task\b""")
+"""In the parameters of a callback, which reads its token, also where its Resource is a placeholder."""
 
 
 def error_of(machine: Machine) -> str:
@@ -45,7 +49,7 @@ def first_states(machine: Machine, activities: Collection[str] = ()) -> list[str
 
     Args:
         machine: All states.
-        activities: The placeholders that stand for an activity, and not for a function.
+        activities: The placeholders that stand for an activity or an integration, and not for a function.
     """
     graph = edges(machine)
     acting = [name for name, state in machine["States"].items() if is_action(state)]
@@ -108,4 +112,5 @@ def _is_function(state: State, activities: Collection[str]) -> bool:
     resource: Any = state.get("Resource", "")
     placeholder = resource.removeprefix("${").removesuffix("}") if resource.startswith("${") else ""
     calls = any(part in resource for part in _FUNCTIONS) or (placeholder and placeholder not in activities)
-    return state["Type"] == "Task" and bool(calls) and not resource.endswith(".waitForTaskToken")
+    is_callback = resource.endswith(".waitForTaskToken") or _HANDED_OUT.search(json.dumps(state))
+    return state["Type"] == "Task" and bool(calls) and not is_callback

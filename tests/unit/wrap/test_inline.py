@@ -298,6 +298,13 @@ def test_what_a_machine_reads_cannot_be_that_error():
     assert 2 == len(release)
 
 
+def test_a_state_that_hands_out_its_token_releases_no_lock():
+    """Whoever has it may have had an effect, and then answer RetryLater. A placeholder hides the ARN."""
+    for token in ({"t.$": "$$.Task.Token"}, {"t": "{% $states.context.Task.Token %}"}):
+        state = {**fails_with("x"), "Resource": "${Send}", "Parameters": {"MessageBody": token}}
+        assert [] == wrapped(machine({"Do": state})).may_retry_later
+
+
 def test_an_activity_behind_a_placeholder_is_told_from_a_function():
     """As far as somebody says which it is; a definition alone does not."""
     definition = machine({"Do": {**fails_with("x"), "Resource": "${Worker}"}})

@@ -139,19 +139,55 @@ def test_the_machine_keeps_its_values_and_permissions(write: Write):
     assert {"Ref": "OrdersStateMachine"} == found["Outputs"]["RunOnceStateMachineArn"]["Value"]
 
 
-@covering.first(1, "value", ["!Ref Queue", "!GetAtt Queue.Arn", "{ Ref: Queue }"])
+@covering.first(
+    1,
+    "value",
+    [
+        "!Ref Queue",
+        "!GetAtt Queue.Arn",
+        "{ Ref: Queue }",
+        '!Sub "arn:${AWS::Partition}:states:::sqs:sendMessage.waitForTaskToken"',
+        "arn:aws:states:::lambda:invoke.waitForTaskToken",
+        '!Sub "arn:aws:states:::lambda:invoke${Pattern}"',
+        "!Ref Action",
+        "{ 'Fn::Sub': 'arn:aws:states:${AWS::Region}:123456789012:activity:q' }",
+    ],
+)
 def test_an_activity_of_the_template_releases_no_lock(write: Write, value: str):
     """Its worker is outside, and may have had an effect before it answers RetryLater."""
     activity = "  Queue: { Type: AWS::StepFunctions::Activity, Properties: { Name: q } }\n"
-    text = NAMED.replace("Table: !Ref Table", f"Worker: {value}", 1).replace(
-        "Outputs:", activity + "\nOutputs:"
+    parameter = "  Action: { Type: String, Default: 'arn:aws:states:::sqs:sendMessage.waitForTaskToken' }\n"
+    text = NAMED.replace("Table: !Ref Table", f"Worker: {value}", 1)
+    text = text.replace("Outputs:", activity + "\nOutputs:").replace(
+        "Parameters:\n", f"Parameters:\n{parameter}", 1
     )
-    path = write(text)
+    assert "SayRetryLater" not in asking(write(text))["States"]
+
+
+def asking(path: Path) -> dict[str, Any]:
+    """What the template's machine becomes if its one state calls `${Worker}`."""
     asks = machine({"Ask": {"Type": "Task", "Resource": "${Worker}", "TimeoutSeconds": 60, "End": True}})
     (path.parent / "states" / "orders.asl.json").write_text(json.dumps(asks))
     changed(path)
-    made = json.loads((path.parent / "states" / "orders_once.asl.json").read_text())
-    assert "SayRetryLater" not in made["States"]
+    made: dict[str, Any] = json.loads((path.parent / "states" / "orders_once.asl.json").read_text())
+    return made
+
+
+@covering.first(
+    1,
+    "value",
+    [
+        "!GetAtt ReserveFunction.Arn",
+        "arn:aws:states:::lambda:invoke",
+        "arn:aws:lambda:us-east-1:123456789012:function:states:live",
+        "!ImportValue reserve",
+    ],
+)
+def test_a_function_behind_a_placeholder_releases_the_lock(write: Write, value: str):
+    """Also one that is called like the service, and what nobody can know."""
+    assert (
+        "SayRetryLater" in asking(write(NAMED.replace("Table: !Ref Table", f"Worker: {value}", 1)))["States"]
+    )
 
 
 @covering.first(
