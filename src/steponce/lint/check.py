@@ -108,4 +108,6 @@ def _findings(machine: Machine, definition: Any) -> Iterator[Finding]:
     for rule in RULES:
         if rule.family == "general" or runs_once:
             for state, text in rule.check(machine):
+                if "${" in text:  # nobody knows what that becomes
+                    continue
                 yield Finding(state, rule.id, rule.severity, f"{state or 'The state machine'}: {text}")

@@ -15,11 +15,12 @@ TABLES = Rules("general")
 
 _READS = ("dynamodb:getItem", "dynamodb:query", "dynamodb:scan")
 _WRITES = ("dynamodb:putItem", "dynamodb:updateItem", "dynamodb:deleteItem")
-_PLACEHOLDER = re.compile(r"[:#][A-Za-z_]\w*")
+_PLACEHOLDER = re.compile(r"[:#]\w+")
 _EXPRESSIONS = (
     *("ConditionExpression", "FilterExpression", "KeyConditionExpression", "ProjectionExpression"),
     "UpdateExpression",
 )
+_DEFINING = ("ExpressionAttributeNames", "ExpressionAttributeValues")
 
 
 @TABLES.rule("inconsistent-read", "warning")
@@ -90,10 +91,13 @@ def placeholder_mismatch(machine: Machine) -> Complaints:
             continue
         if any(key.startswith(("Expression", *_EXPRESSIONS)) and key.endswith(".$") for key in arguments):
             continue  # known at run time only
-        used = {name for key in _EXPRESSIONS for name in _PLACEHOLDER.findall(arguments.get(key, ""))}
-        defined = _names(arguments, "ExpressionAttributeNames") | _names(
-            arguments, "ExpressionAttributeValues"
-        )
+        if any(isinstance(arguments.get(key), str) for key in _DEFINING):
+            continue  # the same in JSONata
+        expressions = [arguments.get(key, "") for key in _EXPRESSIONS]
+        defined = {name for key in _DEFINING for name in _names(arguments, key)}
+        if any("${" in text for text in (*expressions, *defined)):
+            continue  # known when the machine is created
+        used = {name for expression in expressions for name in _PLACEHOLDER.findall(expression)}
         for name in sorted(used - defined):
             yield Complaint(
                 state.name,

@@ -99,7 +99,29 @@ GET: dict[str, Any] = {
     "Parameters": {"TableName": "t", "Key": {"id": {"S": "1"}}},
     "End": True,
 }
+UPDATE_IN_JSONATA: dict[str, Any] = {
+    "Type": "Task",
+    "QueryLanguage": "JSONata",
+    "Resource": "arn:aws:states:::dynamodb:updateItem",
+    "Arguments": {
+        "TableName": "t",
+        "Key": {"id": {"S": "1"}},
+        "UpdateExpression": "SET a = :a",
+        "ExpressionAttributeValues": "{% {':a': {'S': $states.input.a}} %}",
+    },
+    "End": True,
+}
 FAIL = {"Type": "Fail", "Error": "States.Renamed", "Cause": "It is known."}
+
+
+def put(condition: str, names: dict[str, str], values: dict[str, Any]) -> dict[str, Any]:
+    """A write under this condition."""
+    given = {"TableName": "t", "Item": {"id": {"S": "1"}}, "ConditionExpression": condition}
+    placeholders = {"ExpressionAttributeNames": names, "ExpressionAttributeValues": values}
+    parameters = given | {key: value for key, value in placeholders.items() if value}
+    return {"Type": "Task", "Resource": "arn:aws:states:::dynamodb:putItem", "End": True} | {
+        "Parameters": parameters
+    }
 
 
 @pytest.mark.parametrize(
@@ -120,8 +142,24 @@ def test_a_function_that_died_may_have_done_its_work(error: str):
         GET | {"Parameters": GET["Parameters"] | {"ConsistentRead": "true"}},
         GET | {"Catch": [{"ErrorEquals": ["States.Renamed"], "Next": "Failed"}]},
         {"Type": "Wait", "SecondsPath": "$.seconds", "End": True},
+        put("#0 = :0", {"#0": "a"}, {":0": {"S": "x"}}),
+        put("${Condition}", {}, {":a": {"S": "x"}}),
+        put("a = :a AND ${Rest}", {}, {":a": {"S": "x"}, ":b": {"S": "x"}}),
+        put("a = :${Name}", {}, {":${Name}": {"S": "x"}}),
+        GET | {"Catch": [{"ErrorEquals": ["States.${Error}"], "Next": "Failed"}]},
+        UPDATE_IN_JSONATA,
     ],
-    ids=["a flag as text", "an error of a Fail state", "a wait"],
+    ids=[
+        "a flag as text",
+        "an error of a Fail state",
+        "a wait",
+        "placeholders with digits",
+        "an expression that is known later",
+        "a part of one",
+        "a name",
+        "an error",
+        "values of an expression",
+    ],
 )
 def test_what_aws_takes_is_no_fault(state: dict[str, Any]):
     """Shapes of AWS's samples that run there."""
