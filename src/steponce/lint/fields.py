@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
+from steponce.lint.asl import as_object
 from steponce.lint.choices import choice_complaints
 from steponce.lint.templates import jsonata_complaints, jsonpath_complaints, variable_complaints
 from steponce.lint.values import (
@@ -65,6 +67,10 @@ _RETRIER = {
     "JitterStrategy",
 }
 _CATCHER = {"ErrorEquals", "Next", "Assign"}
+
+
+_NOT_IN_LABELS = re.compile(r"[\s?*<>{}\[\]\"#%\\^|~`$&,;:/\x00-\x1f\x7f-\x9f]")
+"""Source: the developer guide, Map state in Distributed mode, Label."""
 
 
 def state_complaints(state: dict[str, Any], language: str) -> Iterator[str]:
@@ -159,6 +165,8 @@ def _paths(state: dict[str, Any]) -> Iterator[str]:
             yield f"{field} must be a path, which begins with $, and is {value!r}."
         elif field == "ResultPath" and value.startswith("$$"):
             yield "ResultPath cannot write to the context object."
+        elif field == "ResultPath" and value[1:2] not in ("", ".", "["):
+            yield f"ResultPath cannot write to a variable, and is {value!r}. Use Assign."
         elif field == "ResultPath" and not is_single(value):
             yield f"ResultPath must name one place, without wildcards and filters, and is {value!r}."
 
@@ -167,6 +175,9 @@ def _task(state: dict[str, Any], language: str) -> Iterator[str]:
     resource = state.get("Resource")
     if not isinstance(resource, str) or not resource.startswith("arn:"):
         yield f"Resource must be an ARN, and is {resource!r}."
+    role = state.get("Credentials", {"RoleArn": ""})
+    if not isinstance(role, dict) or not {"RoleArn", "RoleArn.$"} & role.keys():
+        yield "Credentials must be an object with a RoleArn."
     for field in ("TimeoutSeconds", "HeartbeatSeconds"):
         value = state.get(field, 1)
         if not is_whole(value, 1, LONGEST_TIMEOUT) and not is_expression(value, language):
@@ -196,6 +207,11 @@ def _map(state: dict[str, Any], language: str) -> Iterator[str]:
     for field in ("ItemReader", "ItemBatcher", "ResultWriter"):
         if not isinstance(state.get(field, {}), dict):
             yield f"{field} must be an object."
+    yield from _one_of_each(as_object(state.get("ItemBatcher")))
+    yield from _one_of_each(as_object(as_object(state.get("ItemReader")).get("ReaderConfig")))
+    label = state.get("Label", "label")
+    if not isinstance(label, str) or not 1 <= len(label) <= 40 or _NOT_IN_LABELS.search(label):
+        yield f"Label must be text of 1 to 40 characters, without blanks and special ones, and is {label!r}."
     for field in ("MaxConcurrency", "ToleratedFailureCount"):
         most = state.get(field, 0)
         if not is_whole(most, 0, 2**31 - 1) and not is_expression(most, language):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime
 from typing import Any
 
 JSONPATH = "JSONPath"
@@ -53,7 +54,13 @@ def is_timestamp(value: Any) -> bool:
     Source: Amazon States Language, Timestamps: RFC 3339 with an uppercase T, and an uppercase Z where no
     offset is given.
     """
-    return isinstance(value, str) and _TIMESTAMP.fullmatch(value) is not None
+    if not isinstance(value, str) or _TIMESTAMP.fullmatch(value) is None:
+        return False
+    try:
+        datetime.fromisoformat(value)
+    except ValueError:
+        return False
+    return True
 
 
 def is_whole(value: Any, least: int, most: int) -> bool:

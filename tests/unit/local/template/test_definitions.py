@@ -19,6 +19,8 @@ END: dict[str, Any] = {"Type": "Succeed"}
 TASK: dict[str, Any] = {"Type": "Task", "Resource": "arn:aws:states:::lambda:invoke", "End": True}
 MAP: dict[str, Any] = {"Type": "Map", "ItemProcessor": INNER, "End": True}
 DISTRIBUTED = {"ProcessorConfig": {"Mode": "DISTRIBUTED", "ExecutionType": "STANDARD"}}
+BATCH = {"MaxItemsPerBatch": 10}
+READ = {"InputType": "JSON", "MaxItems": 10}
 JSONATA = {"QueryLanguage": "JSONata"}
 TEST = {"Variable": "$.a", "IsPresent": True, "Next": "B"}
 
@@ -65,6 +67,15 @@ REFUSED: list[tuple[str, Any]] = [
     ("the state machine: States must be", {"StartAt": "A", "States": {}}),
     ("StartAt must name one", {"StartAt": "B", "States": {"A": END}}),
     ("no field 'Startat'", definition(A=END) | {"Startat": "A"}),
+    ("Credentials must be", definition(A=TASK | {"Credentials": {}})),
+    ("Credentials must be", definition(A=TASK | {"Credentials": None})),
+    ("ResultPath cannot write to a variable", definition(A=TASK | {"ResultPath": "$order"})),
+    ("Timestamp must be", definition(A={"Type": "Wait", "Timestamp": "2026-13-01T09:30:00Z", "End": True})),
+    ("Label must be", definition(A=MAP | {"Label": ""})),
+    ("Label must be", definition(A=MAP | {"Label": "a b"})),
+    ("Label must be", definition(A=MAP | {"Label": "x" * 41})),
+    ("MaxItemsPerBatch and", definition(A=MAP | {"ItemBatcher": BATCH | {"MaxItemsPerBatchPath": "$.a"}})),
+    ("MaxItems and", definition(A=MAP | {"ItemReader": {"ReaderConfig": READ | {"MaxItemsPath": "$.a"}}})),
     ("TimeoutSeconds must be", definition(A=END) | {"TimeoutSeconds": "60"}),
     ("TimeoutSeconds must be", definition(A=END) | {"TimeoutSeconds": 0}),
     ("QueryLanguage must be", definition(A=END) | {"QueryLanguage": "SQL"}),
@@ -267,6 +278,11 @@ ACCEPTED: dict[str, Any] = {
         }
     ),
     "an activity": definition(A=TASK | {"Resource": "arn:aws:states:us-east-1:123456789012:activity:a"}),
+    "a role": definition(A=TASK | {"Credentials": {"RoleArn": ROLE}}),
+    "a role by path": definition(A=TASK | {"Credentials": {"RoleArn.$": "$.role"}}),
+    "a label": definition(A=MAP | {"Label": "Orders-2026_" + "x" * 28}),
+    "a batch": definition(A=MAP | {"ItemBatcher": BATCH, "ItemReader": {"ReaderConfig": READ}}),
+    "result in brackets": definition(A=TASK | {"ResultPath": "$['a b']"}),
 }
 
 
