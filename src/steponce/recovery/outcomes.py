@@ -29,6 +29,14 @@ class End:
     child: Child | None
 
 
+def is_there(end: End) -> bool:
+    """Whether the input of the state that writes the outcome has one. A changed workflow may have lost it."""
+    if end.state == "CompleteRequest":
+        work = end.input.get("work")
+        return isinstance(work, Mapping) and "result" in work
+    return isinstance(end.input.get("failure"), Mapping)
+
+
 def write_outcome(lock: Lock, locks: Locks, end: End, by: str) -> bool:
     """
     Write the outcome that an execution was about to write when it died, or that its child has.

@@ -35,7 +35,7 @@ from steponce.locks.table import Locks
 from steponce.recovery.child import Child, look_at_child
 from steponce.recovery.history import History
 from steponce.recovery.leases import hold_after_lease, lease_is_over
-from steponce.recovery.outcomes import End, hold_unknown, write_cancelled, write_outcome
+from steponce.recovery.outcomes import End, hold_unknown, is_there, write_cancelled, write_outcome
 from steponce.recovery.work import longest_work, works_until
 from steponce.workflow import BEFORE_WORK, INPROGRESS, OUTCOMES, RELEASE_LOCK, TAKING_OVER, TOO_LARGE, WORK
 
@@ -401,8 +401,10 @@ def _look(
 def _verdict_by_end(end: End, owner: Execution, work_timeout: timedelta) -> Verdict:
     if end.state in BEFORE_WORK:
         return "idle"
-    if end.state in OUTCOMES:
+    if end.state in OUTCOMES and is_there(end):
         return "settled"
+    if end.state in OUTCOMES:
+        return "unwritten" if end.state == "CompleteRequest" else "unknown"
     if end.state in TAKING_OVER:
         return "unknown"
     if owner.failure.error in TOO_LARGE:

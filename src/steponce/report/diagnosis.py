@@ -24,6 +24,9 @@ from steponce.workflow import (
 )
 
 _FOUND_ALIVE = "AlreadyInProgress"
+
+_LOST = "States.Runtime"
+"""The error of a state whose input lacks what it reads, as CompleteRequest's where a workflow was changed."""
 _BY_HAND: tuple[Action, ...] = ("complete lock", "retry lock")
 _SETTLING: frozenset[Action] = frozenset({"start request", "release lock", *_BY_HAND})
 
@@ -263,7 +266,8 @@ class Case:
             return self._settle("is gone, and another one has its name")
         if not owner.is_open:
             was_working = owner.last_state not in BEFORE_WORK | TAKING_OVER | OUTCOMES | FAILING
-            if owner.error in TOO_LARGE and was_working:
+            has_lost = owner.error == _LOST and owner.last_state == "CompleteRequest"
+            if has_lost or (owner.error in TOO_LARGE and was_working):
                 return Advice(
                     "unwritten",
                     f"The work is done, but its result could not be recorded ({owner.error}). It must not "

@@ -88,6 +88,27 @@ def test_a_result_that_was_not_written_is_written(stack: Stack, end: str) -> Non
     assert (None, KEPT_UNTIL) == (stack.lock().open_status, stack.lock().ttl)
 
 
+@pytest.mark.parametrize("given", [{}, {"work": {"chargeId": "ch_1"}}, {"work": "ch_1"}, {"work": None}])
+@pytest.mark.parametrize("unknown", ["hold", "take-over"])
+def test_a_result_that_is_nowhere_is_for_a_person(stack: Stack, given: Any, unknown: Any) -> None:
+    """The work is done, and a changed workflow has lost its result. Nothing is written, and nothing runs."""
+    events = history(*TO_WORK, ("CompleteRequest", ENVELOPE | given))
+    assert "unwritten" == stack.settle(events, unknown)
+    assert ITEM == stack.item()
+
+
+@pytest.mark.parametrize("state", ["RecordError", "RecordFinalError"])
+@pytest.mark.parametrize("given", [{}, {"failure": "CardDeclined"}, {"failure": None}])
+def test_an_error_that_is_nowhere_is_an_unknown_outcome(stack: Stack, state: str, given: Any) -> None:
+    """It may have come after the effect."""
+    events = history(*TO_WORK, (state, ENVELOPE | given))
+    assert "settled" == stack.settle(events, "hold")
+    assert (FAILED, "OutcomeUnknown") == (
+        stack.lock().status,
+        (stack.lock().failure or Failure("", "")).error,
+    )
+
+
 @pytest.mark.parametrize("text", ["null", "false", "0", '""', '"é"', "[]", '{"b":[1.5,null],"a":1}'])
 def test_any_result_is_written_as_the_workflow_would(stack: Stack, text: str) -> None:
     """Null and an empty text are results, too."""

@@ -205,6 +205,17 @@ def test_work_that_is_done_and_unwritten_is_not_to_be_run_again(world: World):
     assert (NextStep("complete lock", "m/order-1"),) == story.next_steps
 
 
+def test_a_result_that_a_changed_workflow_has_lost_is_looked_up(world: World):
+    """A start would find that out each time, and settle nothing."""
+    world.execution("order-1", "FAILED", "DoWork", "CompleteRequest", error="States.Runtime")
+    world.record("INPROGRESS", open_status="INPROGRESS#1")
+
+    story = collect(world.client, "order-1")
+
+    assert "unwritten" == story.diagnosis
+    assert (NextStep("complete lock", "m/order-1"),) == story.next_steps
+
+
 def test_another_one_s_result_too_large_does_not_hold_a_lock(world: World):
     """Its execution was told that failure, and got the lock afterwards by a first write that landed late."""
     states = ("AcquireLock", "ReadLock", "ReplayError", "IsErrorNamed", "RequestFailed")
