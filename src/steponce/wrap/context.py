@@ -63,7 +63,7 @@ def refusals(machine: Machine) -> Iterator[str]:
         parameters = state.get("Parameters")
         if isinstance(parameters, dict) and "StateMachine" in str(parameters.get("StateMachineArn.$", "")):
             yield (
-                f"{name}: it starts its own state machine by $$.StateMachine.Id, which would be the workflow."
+                f"{name}: it calls its own state machine by $$.StateMachine.Id, which would be the workflow."
             )
 
 

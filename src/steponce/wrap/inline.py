@@ -9,7 +9,7 @@ from typing import Any
 from steponce.lint.asl import Machine, machines, states, transitions
 from steponce.workflow import WORK
 from steponce.wrap import context, decisions, retry_later, source
-from steponce.wrap.refusals import expect_inline, expect_not_wrapped, taken_names
+from steponce.wrap.refusals import expect_inline, expect_not_wrapped, expect_valid, taken_names
 from steponce.wrap.workflow import around_work, with_free_placeholders
 from steponce.wrap.wrapped import Wrapped
 
@@ -60,6 +60,7 @@ def wrap_inline(
     retry_later.let_release(machine, [renamed.get(name, name) for name in releasing], error)
     branch = {key: machine[key] for key in ("Comment", "StartAt", "States") if key in machine}
     workflow["States"][WORK]["Branches"] = [branch]
+    expect_valid(workflow)
     return Wrapped(
         form="inline",
         definition=workflow,

@@ -15,6 +15,8 @@ from steponce.wrap.retry_later import NOTHING_HAPPENED
 OURS = frozenset({"IsRequestPrepared", "AcquireLock", "CompleteRequest"})
 """States that only a wrapped machine has together."""
 
+_AROUND = "Wrap it with --around, which leaves the machine as it is."
+
 _JSONATA = "JSONata"
 _FIELDS = {"Comment", "StartAt", "States", "TimeoutSeconds", "Version", "QueryLanguage"}
 
@@ -33,8 +35,29 @@ def expect_taken(what: str, text: str) -> None:
     definition = source.read(text)
     if "Resources" in definition:
         raise CannotWrap([f"{what} is a template. Name it with --into, and its machine with --machine."])
-    if found := complaints(source.with_values(definition)):
+    if found := _complaints(definition):
         raise CannotWrap([f"{what} would be refused by AWS: {' '.join(found)}"])
+
+
+def _complaints(definition: Machine) -> list[str]:
+    """Why AWS would refuse it. Nothing is said of a text with a placeholder, which may become anything."""
+    return [text for text in complaints(source.with_values(definition)) if "${" not in text]
+
+
+def expect_valid(definition: Machine) -> None:
+    """
+    Refuse a machine whose wrapped form AWS would refuse: a renamed state may read its own name by a path.
+
+    Raises:
+        CannotWrap: with the reasons.
+    """
+    if found := _complaints(definition):
+        raise CannotWrap(
+            [
+                f"What comes of it would be refused by AWS: {' '.join(found)}",
+                _AROUND,
+            ]
+        )
 
 
 def expect_not_wrapped(machine: Machine) -> None:
@@ -59,7 +82,7 @@ def expect_inline(machine: Machine) -> None:
     """
     reasons = list(_reasons(machine))
     if reasons:
-        raise CannotWrap([*reasons, "Wrap it with --around, which leaves the machine as it is."])
+        raise CannotWrap([*reasons, _AROUND])
 
 
 def taken_names(definition: Machine) -> set[str]:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from steponce.wrap import CannotWrap, decisions, source, wrap_around, wrap_inline
+from steponce.wrap.refusals import expect_taken
 from tests.machines import effect, fails_with, machine, passes
 from tests.machines.inline import BESIDE, CLASH, CONTEXT, LATER, ORDER, SOON
 from tests.rules.documents import template
@@ -129,8 +130,10 @@ def test_a_name_is_never_taken_twice():
 
 def test_a_placeholder_may_stand_for_a_number():
     """SAM replaces it before anything reads the JSON."""
-    text = json.dumps(BESIDE.definition).replace('"Branches"', '"MaxAttempts": ${Most}, "Branches"', 1)
-    assert '"MaxAttempts": ${Most},' in source.write(wrap_inline(text).definition)
+    each = {"Type": "Map", "MaxConcurrency": 7, "ItemProcessor": machine({"Do": passes()}), "End": True}
+    limited = machine({"Each": each})
+    text = json.dumps(limited).replace('"MaxConcurrency": 7', '"MaxConcurrency": ${Most}')
+    assert '"MaxConcurrency": ${Most}' in source.write(wrap_inline(text).definition)
     timed = json.dumps({**BESIDE.definition, "TimeoutSeconds": 1}).replace('": 1}', '": ${Seconds}}')
     assert '"TimeoutSeconds": ${Seconds}' in source.write(wrap_inline(timed).definition)
 
@@ -253,7 +256,13 @@ FIRST = {
         "Fix": passes(),
     },
     "no function": {"Do": effect("do")},
-    "an activity": {"Do": {"Type": "Task", "Resource": "arn:aws:states:us-east-1:123456789012:activity:do"}},
+    "an activity": {
+        "Do": {
+            "Type": "Task",
+            "Resource": "arn:aws:states:us-east-1:123456789012:activity:do",
+            "End": True,
+        }
+    },
     "an answer from outside": {
         "Do": {**fails_with("x"), "Resource": "arn:aws:states:::lambda:invoke.waitForTaskToken"}
     },
@@ -298,11 +307,41 @@ def test_what_a_machine_reads_cannot_be_that_error():
     assert 2 == len(release)
 
 
+@pytest.mark.parametrize(
+    "reading",
+    [
+        {"Type": "Pass", "InputPath": "$$.State.Name", "Next": "Fix"},
+        {
+            "Type": "Choice",
+            "Choices": [{"Variable": "$$.State.Name", "StringEquals": "AcquireLock", "Next": "Fix"}],
+            "Default": "Fix",
+        },
+    ],
+    ids=["path", "choice"],
+)
+def test_a_state_that_gets_another_name_cannot_read_its_own_by_a_path(reading: dict[str, Any]):
+    """A path takes no call of a function, which would give it the name that it had."""
+    with pytest.raises(CannotWrap, match=r"refused by AWS: WorkAcquireLock: .* Wrap it with --around"):
+        wrapped(machine({"AcquireLock": reading, "Fix": passes()}))
+    assert wrapped(machine({"Other": reading, "Fix": passes()})).renamed == {}
+
+
 def test_a_state_that_hands_out_its_token_releases_no_lock():
     """Whoever has it may have had an effect, and then answer RetryLater. A placeholder hides the ARN."""
-    for token in ({"t.$": "$$.Task.Token"}, {"t": "{% $states.context.Task.Token %}"}):
-        state = {**fails_with("x"), "Resource": "${Send}", "Parameters": {"MessageBody": token}}
+    for token in ("$$.Task.Token", "$$.Task", "$$['Task']['Token']"):
+        state = {**fails_with("x"), "Resource": "${Send}", "Parameters": {"MessageBody": {"t.$": token}}}
         assert [] == wrapped(machine({"Do": state})).may_retry_later
+    other = {**fails_with("x"), "Resource": "${Do}", "Parameters": {"t.$": "$.Tasks", "u.$": "$$.State.Name"}}
+    assert ["Do"] == wrapped(machine({"Do": other})).may_retry_later
+
+
+def test_a_text_that_is_known_later_is_no_reason_to_refuse_a_machine():
+    """A date, a path or a part of an ARN may be a placeholder."""
+    waits = {"Type": "Wait", "Timestamp": "${When}", "Next": "Do"}
+    does = {**fails_with("x"), "Resource": "${Function}:live", "ResultPath": "${Where}"}
+    definition = machine({"At": waits, "Do": does})
+    expect_taken("it", json.dumps(definition))
+    assert {"At", "Do"} == inside(definition).keys() - {"NothingHappened"}
 
 
 def test_an_activity_behind_a_placeholder_is_told_from_a_function():
