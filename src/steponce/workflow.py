@@ -51,7 +51,13 @@ LIMIT_CHANGED = "LimitChanged"
 UNANSWERED = RELEASING | LOCK_HELD | {RATE_LIMITED, LIMIT_CHANGED}
 """Errors of an execution that ended without an answer for its request."""
 
-TOO_LARGE = frozenset({"ResultTooLarge", "States.DataLimitExceeded", "Function.ResponseSizeTooLarge"})
+RESULT_TOO_LARGE = "ResultTooLarge"
+"""
+The error, and the state, of an execution whose work is done, and whose result is not on record. Or of one
+that was told so of another's work.
+"""
+
+TOO_LARGE = frozenset({RESULT_TOO_LARGE, "States.DataLimitExceeded", "Function.ResponseSizeTooLarge"})
 """Errors of an execution whose work is done, but whose result is too large to be recorded."""
 
 RELEASE_LOCK = "ReleaseLock"
@@ -113,7 +119,7 @@ FAILING = frozenset({"IsErrorNamed", "RequestFailed", "FailedWithoutCause", "Fai
 OUTCOMES = frozenset({"CompleteRequest", "RecordFinalError", "RecordError"})
 """States that write an outcome. Their input holds it."""
 
-ANSWERING_STATES = OUTCOMES | {"ReplayError", "DuplicateRefused", "ResultTooLarge"}
+ANSWERING_STATES = OUTCOMES | {"ReplayError", "DuplicateRefused", RESULT_TOO_LARGE}
 """States of an execution that gives its request an answer. Its message must not come again."""
 
 WORKFLOW_LIMIT = 262_144

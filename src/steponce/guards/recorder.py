@@ -27,10 +27,7 @@ from steponce.locks.record import Lock
 from steponce.locks.results import LARGEST_IN_RECORD, LARGEST_KEPT, Results, carried_bytes
 from steponce.next_step import NextStep
 from steponce.request.canonical import canonical_json
-from steponce.workflow import OUTCOME_UNKNOWN, WORKFLOW_LIMIT
-
-RESULT_TOO_LARGE = "ResultTooLarge"
-"""The error of work that is done, but whose result is too large for a record or a workflow."""
+from steponce.workflow import OUTCOME_UNKNOWN, RESULT_TOO_LARGE, WORKFLOW_LIMIT
 
 _logger = logging.getLogger(__name__)
 

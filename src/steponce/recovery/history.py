@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from steponce.executions import EXECUTION_ENDS, Execution, execution_events, read_input
 from steponce.recovery.child import child_started_by
 from steponce.recovery.work import proves_the_end
-from steponce.workflow import BEFORE_WORK, FAILING, OUTCOMES, TAKING_OVER, WORK
+from steponce.workflow import BEFORE_WORK, FAILING, OUTCOMES, RESULT_TOO_LARGE, TAKING_OVER, WORK
 
 if TYPE_CHECKING:
     from mypy_boto3_stepfunctions import SFNClient
@@ -83,7 +83,7 @@ class History:
         self.last_event = event["type"]
         self.redrives += event["type"] == "ExecutionRedriven"
         entered = event.get("stateEnteredEventDetails")
-        if entered is not None and self.last_state not in OUTCOMES and entered["name"] not in FAILING:
+        if entered is not None and self.last_state not in OUTCOMES and not self._says_why(entered["name"]):
             self.last_state, self.last_input_text = entered["name"], entered.get("input", "{}")
             if self.last_state == "AcquireLock" and self.call_id is None:
                 self.call_id = self.last_input.get("callId")
@@ -91,6 +91,10 @@ class History:
             self.child_arn = child_started_by(event) or self.child_arn
         if self.last_state not in _OUTSIDE_WORK:
             self.open_tasks += _opened(event)
+
+    def _says_why(self, state: str) -> bool:
+        """Whether the execution ends in this state with what the one before has found out."""
+        return state in FAILING or (state == RESULT_TOO_LARGE and self.last_state in BEFORE_WORK)
 
 
 def _opened(event: HistoryEventTypeDef) -> int:

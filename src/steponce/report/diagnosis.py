@@ -11,15 +11,12 @@ from steponce.next_step import Action, NextStep
 from steponce.recovery.owner import Work
 from steponce.report.story import GONE, HIDDEN, Attempt, Diagnosis, Record, Waiting
 from steponce.workflow import (
-    BEFORE_WORK,
     COMPLETED,
     DUPLICATE_REFUSED,
     FAILED,
-    FAILING,
     INPROGRESS,
     OUTCOMES,
     RELEASED,
-    TAKING_OVER,
     TOO_LARGE,
 )
 
@@ -265,7 +262,7 @@ class Case:
         if self.owner_is_stranger:
             return self._settle("is gone, and another one has its name")
         if not owner.is_open:
-            was_working = owner.last_state not in BEFORE_WORK | TAKING_OVER | OUTCOMES | FAILING
+            was_working = owner.has_worked and owner.last_state not in OUTCOMES
             has_lost = owner.error == _LOST and owner.last_state == "CompleteRequest"
             if has_lost or (owner.error in TOO_LARGE and was_working):
                 return Advice(

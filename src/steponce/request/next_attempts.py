@@ -22,7 +22,7 @@ from steponce.request.canonical import sha256
 from steponce.request.machine import Machine, is_attempt_of
 from steponce.request.names import MAX_ATTEMPT
 from steponce.request.newest import newest_after
-from steponce.workflow import BEFORE_WORK, FAILING, INIT_TIME, OUTCOMES, RELEASE_LOCK, TAKING_OVER, TOO_LARGE
+from steponce.workflow import INIT_TIME, OUTCOMES, RELEASE_LOCK, TOO_LARGE, WORK
 
 _FIRST_OF_MANY = 1_000
 
@@ -157,4 +157,4 @@ def is_unwritten(machine: Machine, lock: Lock, owner: Execution | None) -> bool:
     with looking_at(lock.locked_by):
         entered = states_entered(machine.sfn, lock.locked_by)
     is_over = not entered.isdisjoint(OUTCOMES | {RELEASE_LOCK})
-    return not (is_over or entered <= BEFORE_WORK | TAKING_OVER | FAILING)
+    return WORK in entered and not is_over

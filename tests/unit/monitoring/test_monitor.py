@@ -226,7 +226,7 @@ def test_a_dead_owner_is_found_before_its_lock_is_overdue(world: World) -> None:
 def test_what_cannot_be_settled_stays_missing(world: World) -> None:
     """An unknown outcome that may be taken over, and a result that no record can hold."""
     world.put("unknown", "DoWork")
-    world.put("unwritten", "ResultTooLarge", error="ResultTooLarge")
+    world.put("unwritten", "DoWork", error="ResultTooLarge")
     assert Tally(missing_tasks=2, finalisation_failures=1) == world.round()
     assert [INPROGRESS] * 2 == [world.status("unknown"), world.status("unwritten")]
     assert "finished, and never written down: complete it by hand" in [message for message, _ in world.logged]

@@ -70,6 +70,15 @@ def test_who_died_releasing_its_lock_was_idle(stack: Stack) -> None:
     assert "idle" == stack.settle(history(*TO_WORK, ("ReleaseLock", ENVELOPE | FAILURE)), stopDate=JUST_NOW)
 
 
+def test_who_was_told_of_another_s_unwritten_result_was_idle(stack: Stack) -> None:
+    """It got the lock afterwards, by a first write that landed late. Its own work has not begun."""
+    states = [("CheckOwner", ENVELOPE), ("IsOwnerAlive", ENVELOPE), ("ResultTooLarge", ENVELOPE)]
+    events = history(("AcquireLock", ENVELOPE), *states)
+    assert "idle" == stack.settle(events, error="ResultTooLarge", stopDate=JUST_NOW)
+    events = history(*TO_WORK, ("ResultTooLarge", ENVELOPE))
+    assert "unwritten" == stack.settle(events, error="ResultTooLarge", stopDate=JUST_NOW)
+
+
 @pytest.mark.parametrize("state", ["ReleaseLock", "ReplayError"])
 @pytest.mark.parametrize("named", sorted(workflow.FAILING - {"IsErrorNamed"}))
 def test_who_had_ended_when_its_first_write_landed_was_idle(stack: Stack, state: str, named: str) -> None:

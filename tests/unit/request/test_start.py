@@ -145,8 +145,17 @@ def test_polling_a_dead_owner_asks_once_while_its_work_may_run_and_once_after(wo
         ([*TO_WORK, "ReleaseLock"], False),
         (["AcquireLock"], False),
         (["AcquireLock", "ReadLock", "ReplayError", "IsErrorNamed", "RequestFailed"], False),
+        (["AcquireLock", "ReadLock", "CheckOwner", "IsOwnerAlive", "ResultTooLarge"], False),
     ],
-    ids=["the work", "after it", "its record", "its release", "before it", "another one's"],
+    ids=[
+        "the work",
+        "after it",
+        "its record",
+        "its release",
+        "before it",
+        "another one's",
+        "told of another's",
+    ],
 )
 def test_a_result_too_large_for_its_record_alone_is_not_for_a_person(
     world: Counting, states: Sequence[str], is_unwritten: bool
