@@ -53,8 +53,8 @@ UNANSWERED = RELEASING | LOCK_HELD | {RATE_LIMITED, LIMIT_CHANGED}
 
 RESULT_TOO_LARGE = "ResultTooLarge"
 """
-The error, and the state, of an execution whose work is done, and whose result is not on record. Or of one
-that was told so of another's work.
+The error of an execution whose work is done, and whose result is not on record, or which was told so of
+another one's work. The state in which it ends has the same name.
 """
 
 TOO_LARGE = frozenset({RESULT_TOO_LARGE, "States.DataLimitExceeded", "Function.ResponseSizeTooLarge"})

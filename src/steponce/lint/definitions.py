@@ -79,7 +79,8 @@ def refusals(definition: Any, kind: str = STANDARD) -> list[Refusal]:
     if not isinstance(definition, dict):
         return [Refusal("invalid-definition", "", "the definition is not a JSON object.")]
     spoken = definition.get("QueryLanguage", JSONPATH)
-    return [*_machine(definition, "", spoken), *_express(definition, kind), *_duplicates(definition)]
+    express = _express(definition) if kind == EXPRESS else ()
+    return [*_machine(definition, "", spoken), *express, *_duplicates(definition)]
 
 
 def refusals_before_substitution(definition: Any, kind: str = STANDARD) -> list[Refusal]:
@@ -116,9 +117,11 @@ def _machine(machine: dict[str, Any], where: str, language: Any) -> Iterator[Ref
             yield from _machine(inner, f"{name}.{inside}", language)
 
 
-def _express(machine: dict[str, Any], kind: str) -> Iterator[Refusal]:
+def _express(machine: dict[str, Any]) -> Iterator[Refusal]:
     """
-    What Express workflows cannot do, also those that are the items of a distributed Map.
+    What Express workflows cannot do.
+
+    Of those that are the items of a distributed Map nothing is said: AWS may find out when they run.
 
     Source: the developer guide, "Choosing workflow type": they "do not support Run a Job (.sync) or Wait for
     Callback (.waitForTaskToken)", nor activities, nor distributed Maps.
@@ -127,16 +130,15 @@ def _express(machine: dict[str, Any], kind: str) -> Iterator[Refusal]:
         if not isinstance(state, dict):
             continue
         call = Call.of(state.get("Resource")) if state.get("Type") == "Task" else None
-        if kind == EXPRESS and call is not None and (call.pattern or call.integration == "activity"):
+        if call is not None and (call.pattern or call.integration == "activity"):
             text = f"Resource: an Express workflow cannot wait for {call}. Use a Standard one."
             yield Refusal("invalid-definition", name, text)
         for _, inner in inner_machines(state):
-            mode = as_object(inner.get("ProcessorConfig"))
-            is_distributed = mode.get("Mode") == "DISTRIBUTED"
-            if kind == EXPRESS and is_distributed:
+            if as_object(inner.get("ProcessorConfig")).get("Mode") == "DISTRIBUTED":
                 text = "an Express workflow cannot have a distributed Map. Use a Standard one."
                 yield Refusal("invalid-definition", name, text)
-            yield from _express(inner, str(mode.get("ExecutionType")) if is_distributed else kind)
+            else:
+                yield from _express(inner)
 
 
 def _machine_fields(machine: dict[str, Any], where: str) -> Iterator[str]:

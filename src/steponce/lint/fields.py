@@ -176,7 +176,7 @@ def _task(state: dict[str, Any], language: str) -> Iterator[str]:
     if not isinstance(resource, str) or not resource.startswith("arn:"):
         yield f"Resource must be an ARN, and is {resource!r}."
     role = state.get("Credentials", {"RoleArn": ""})
-    if not isinstance(role, dict) or not {"RoleArn", "RoleArn.$"} & role.keys():
+    if not is_expression(role, language) and not {"RoleArn", "RoleArn.$"} & as_object(role).keys():
         yield "Credentials must be an object with a RoleArn."
     for field in ("TimeoutSeconds", "HeartbeatSeconds"):
         value = state.get(field, 1)

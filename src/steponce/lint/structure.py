@@ -29,10 +29,9 @@ def invalid_definition(machine: Machine) -> Complaints:
     "In JSONata States, a Catcher MAY have an 'Output' field", and "in JSONPath States, a Catcher MAY have a
     'ResultPath' field". Likewise only a rule of a Choice in JSONata may have an `Output`.
 
-    "Express Workflows support Request Response, but they do not support Run a Job (.sync) or Wait for
-    Callback (.waitForTaskToken)", nor activities, nor a distributed Map. The same is true of the items of a
-    distributed Map with `"ExecutionType": "EXPRESS"`. A definition in a file of its own counts as Standard,
-    because its template says the type.
+    Express workflows "do not support Run a Job (.sync) or Wait for Callback (.waitForTaskToken)". Nor do they
+    support activities and distributed Maps. The template says whether a workflow is one. So a definition in a
+    file of its own counts as Standard.
 
     Source: [Amazon States Language](https://states-language.net/spec.html); [State machine structure](https://docs.aws.amazon.com/step-functions/latest/dg/statemachine-structure.html).
     """

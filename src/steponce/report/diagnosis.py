@@ -24,6 +24,7 @@ _FOUND_ALIVE = "AlreadyInProgress"
 
 _LOST = "States.Runtime"
 """The error of a state whose input lacks what it reads, as CompleteRequest's where a workflow was changed."""
+
 _BY_HAND: tuple[Action, ...] = ("complete lock", "retry lock")
 _SETTLING: frozenset[Action] = frozenset({"start request", "release lock", *_BY_HAND})
 

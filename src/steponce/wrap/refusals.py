@@ -52,12 +52,7 @@ def expect_valid(definition: Machine) -> None:
         CannotWrap: with the reasons.
     """
     if found := _complaints(definition):
-        raise CannotWrap(
-            [
-                f"What comes of it would be refused by AWS: {' '.join(found)}",
-                _AROUND,
-            ]
-        )
+        raise CannotWrap([f"What comes of it would be refused by AWS: {' '.join(found)}", _AROUND])
 
 
 def expect_not_wrapped(machine: Machine) -> None:
